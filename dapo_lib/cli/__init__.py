@@ -1,0 +1,75 @@
+"""The `dapo` command: one file a subcommand, each a thin face over the library.
+
+Left out: work. A subcommand parses, calls and prints; heavy imports live inside the
+functions, so that `dapo --help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+
+import typer
+
+from dapo_lib.errors import DapoError
+
+# typer carries its own click since 0.26; its exception classes are reached through it
+UsageError = typer.BadParameter.__mro__[1]
+ClickException = UsageError.__mro__[1]
+
+app = typer.Typer(
+    name="dapo",
+    help="DAPO (arXiv 2503.14476) on a laptop CPU: train, sweep, verify, publish.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Every command takes --help. Bad input: one line on standard error, exit 2."""
+
+
+def _register() -> None:
+    """Import every module of this folder; each puts its commands on `app`."""
+    for module in sorted(m.name for m in pkgutil.iter_modules(__path__)):
+        if module != "__main__":
+            importlib.import_module(f"{__name__}.{module}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code. One line for every error."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    _register()
+    try:
+        code = app(args=arguments, standalone_mode=False, prog_name="dapo")
+        return code if isinstance(code, int) else 0
+    except ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            return 2
+        return _complain(_one_line(error), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    except DapoError as error:
+        return _complain(str(error), error.exit_code)
+
+
+def _one_line(error: ClickException) -> str:
+    message = " ".join(error.format_message().split())
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "dapo"
+    return f"{message} (see `{command} --help`)"
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"dapo: error: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())
