@@ -1,0 +1,106 @@
+"""A grid of runs through joblib: cached by configuration and code, resumable, paired.
+
+Left out: what a run does. A job is a frozen configuration and a function of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+from tqdm import tqdm
+
+from dapo_lib.errors import BadInput, DamagedFile, expect
+from dapo_lib.experiments.provenance import code_hash
+from dapo_lib.files import canonical, digest, read_json, write_json
+
+SCHEMA = "dapo-book/run/1"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: JSON configuration, and a module-level function that returns JSON."""
+
+    config: dict[str, Any]
+    run: Callable[[dict[str, Any]], dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        """Hash of the configuration, the function's name and the library's code."""
+        name = f"{self.run.__module__}.{self.run.__qualname__}"
+        return digest(canonical([name, self.config, code_hash()]))[:32]
+
+
+def cache_folder() -> Path:
+    """`DAPO_CACHE`, else `dapo-book` in the user's cache folder."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("DAPO_CACHE") or Path(home) / "dapo-book") / "runs"
+
+
+def cached(job: Job, folder: Path) -> dict[str, Any] | None:
+    """The stored result of a job, or None; a damaged entry counts as absent."""
+    try:
+        return read_json(folder / f"{job.key}.json", SCHEMA)["result"]
+    except (BadInput, DamagedFile):
+        return None
+
+
+def run_cached(job: Job, folder: Path) -> dict[str, Any]:
+    """The result of a job, computed if need be; stored before it is returned."""
+    found = cached(job, folder)
+    if found is not None:
+        return found
+    result = job.run(job.config)
+    path = folder / f"{job.key}.json"
+    write_json(path, SCHEMA, {"config": job.config, "result": result})
+    return result
+
+
+def sweep(
+    jobs: Sequence[Job],
+    *,
+    workers: int | None = None,
+    folder: Path | None = None,
+    backend: str = "loky",
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Results of all jobs in their order; finished ones come from the cache.
+
+    Every worker stores its own result, so that an interrupted or killed sweep resumes
+    where it stood, and two sweeps may share a folder. Raises ``ValueError`` on
+    workers < 1.
+    """
+    count = workers or min(os.cpu_count() or 1, max(1, len(jobs)))
+    expect(count >= 1, "workers", workers, "at least 1")
+    folder = folder or cache_folder()
+    found = {job.key: cached(job, folder) for job in jobs}
+    todo = {job.key: job for job in jobs if found[job.key] is None}
+    bar = tqdm(total=len(found), initial=len(found) - len(todo), disable=not progress)
+    with bar:
+        for key, result in _run_all(todo.values(), folder, count, backend):
+            found[key] = result
+            bar.update()
+    return [found[job.key] for job in jobs]
+
+
+def _run_all(jobs: Iterable[Job], folder: Path, workers: int, backend: str):
+    if workers == 1:
+        for job in jobs:
+            yield job.key, run_cached(job, folder)
+        return
+    parallel = joblib.Parallel(
+        n_jobs=workers, backend=backend, return_as="generator_unordered"
+    )
+    yield from parallel(joblib.delayed(_keyed)(job, folder) for job in jobs)
+
+
+def _keyed(job: Job, folder: Path) -> tuple[str, dict[str, Any]]:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    torch.set_num_threads(1)
+    return job.key, run_cached(job, folder)

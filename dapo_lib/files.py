@@ -1,0 +1,117 @@
+"""Whole files or none: atomic writes, and JSON that carries its schema and checksum.
+
+Left out: formats. Tables are CSV (experiments/published.py), weights are safetensors
+(checkpoint.py); both go through :func:`write_bytes`. Nothing here loads a pickle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dapo_lib.errors import BadInput, DamagedFile
+
+
+def write_bytes(path: Path | str, data: bytes) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    Temporary file in the same folder, fsync, rename. Raises ``BadInput`` naming the path
+    where the folder cannot be written or the disk is full; nothing is left behind.
+    """
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInput(
+            f"cannot write {path}: {reason}; choose a writable folder with free space"
+        ) from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def check_writable(path: Path | str) -> None:
+    """Raise ``BadInput`` now if `path` could not be written later, before long work."""
+    path = Path(path)
+    if path.is_dir():
+        raise BadInput(f"cannot write {path}: it is a folder; give a file name")
+    folder = path.parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise BadInput(f"cannot write {path}: {folder} is not a writable folder")
+
+
+def canonical(payload: Any) -> bytes:
+    """The one JSON text of a value: sorted keys, no spaces, finite numbers only.
+
+    >>> canonical({"b": 1, "a": [0.5]})
+    b'{"a":[0.5],"b":1}'
+    """
+    return json.dumps(
+        payload,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    ).encode()
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def write_json(path: Path | str, schema: str, payload: dict[str, Any]) -> None:
+    """Write `payload` with its schema name and the SHA-256 of its canonical text."""
+    body = {"schema": schema, **payload}
+    body["sha256"] = digest(canonical(body))
+    text = json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False)
+    write_bytes(path, text.encode() + b"\n")
+
+
+def read_json(path: Path | str, schema: str) -> dict[str, Any]:
+    """Read what :func:`write_json` wrote, checked whole.
+
+    Raises ``BadInput`` where there is no such file, ``DamagedFile`` where it is cut,
+    altered or of another schema.
+    """
+    try:
+        body = json.loads(Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise BadInput(f"{path}: no such file") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFile(
+            f"{path}: not readable as JSON; remove it and run again"
+        ) from error
+    if not isinstance(body, dict) or body.get("schema") != schema:
+        raise DamagedFile(f"{path}: not a {schema} file; remove it and run again")
+    said = body.pop("sha256", None)
+    if said != digest(canonical(body)):
+        raise DamagedFile(f"{path}: checksum does not match; remove it and run again")
+    return body
