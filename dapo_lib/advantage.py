@@ -15,7 +15,9 @@ from dapo_lib.errors import expect
 
 Scale = Literal["group", "batch", "none"]
 Baseline = Literal["mean", "leave_one_out", "batch", "none"]
-TOLERANCE = 1e-8  # a group whose rewards differ by no more is constant
+SCALES: tuple[str, ...] = Scale.__args__
+BASELINES: tuple[str, ...] = Baseline.__args__
+TOLERANCE = 1e-8  # rewards that differ by no more are equal; float noise is not signal
 
 
 def group_advantages(
@@ -28,98 +30,107 @@ def group_advantages(
     baseline: Baseline = "mean",
     include: Tensor | None = None,
     lanes: Tensor | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Tensor:
-    """Reward minus its group's baseline, divided by a standard deviation.
+    """Reward minus a baseline, divided by a standard deviation.
 
     Shape: rewards [B], group_ids [B] of any integers -> [B] float64, no unit.
-    ``include`` [B] (bool) takes rows out of mean and std, for overlong filtering with
-    ``baseline="exclude"`` and for empty responses; such a row gets 0. ``lanes`` [B]
-    keeps the batch statistics of independent runs apart. A constant group, and a group
-    of one (with a warning), get exactly 0. Raises ``ValueError`` on shapes that do not
-    match, rewards that are not finite and unknown options. Source: paper Eq 9; ddof and
-    eps as verl has them, where the paper is silent.
+
+    The baseline is the group's ``mean``, its mean without the row itself
+    (``leave_one_out``), the mean of the ``batch``, or ``none``. The divisor is the
+    standard deviation of the ``group``, of the ``batch``, or 1 (``none``), plus `eps`.
+    Where a set that a row is compared with or divided by is constant (max - min <=
+    tolerance) or has one member, the advantage is exactly 0; a group of one also warns.
+    With ``baseline="none"`` and ``scale="none"`` nothing is compared: it is the reward.
+
+    `include` [B] (bool) takes rows out of every mean and deviation: overlong filtering
+    with ``baseline="exclude"``, and empty responses; such a row gets 0. `lanes` [B]
+    keeps the batch statistics of independent runs apart; group ids differ between
+    lanes. Raises ``ValueError`` on shapes that do not match, rewards that are not
+    finite and unknown options. Source: paper Eq 9; ddof and eps, where it is silent, as
+    verl.
 
     >>> group_advantages(torch.tensor([1.0, -1, -1, -1]), torch.zeros(4), eps=0)
     tensor([ 1.5000, -0.5000, -0.5000, -0.5000], dtype=torch.float64)
     """
-    rewards, include = _checked(rewards, group_ids, ddof, eps, scale, baseline, include)
-    group = torch.unique(group_ids, return_inverse=True)[1]
-    n_groups = int(group.max()) + 1
-    used = torch.where(include, rewards, 0.0)
-    count = _sum_by(group, include.to(rewards.dtype), n_groups)
-    mean = _sum_by(group, used, n_groups) / count.clamp(min=1)
-    centred = torch.where(include, rewards - mean[group], 0.0)
-    if baseline == "leave_one_out":
-        centred = centred * (count / (count - 1).clamp(min=1))[group]
-    alive = include & (_range(group, rewards, include, n_groups) > TOLERANCE)[group]
-    if bool((count == 1).any()):
+    rewards = _checked(rewards, group_ids, include, lanes)
+    _check_options(ddof, eps, scale, baseline, tolerance)
+    groups, batch = _Sets(rewards, group_ids, include), None
+    if "batch" in (scale, baseline):
+        one = torch.zeros_like(group_ids) if lanes is None else lanes
+        batch = _Sets(rewards, one, include)
+    compared = batch if baseline == "batch" else groups if baseline != "none" else None
+    divided = {"group": groups, "batch": batch, "none": None}[scale]
+    if groups in (compared, divided) and bool((groups.count == 1).any()):
         warnings.warn("a group of one response has advantage 0", stacklevel=2)
-    if scale == "none":
-        return torch.where(alive, centred, 0.0)
-    if scale == "group":
-        deviation = _std(rewards - mean[group], include, group, n_groups, ddof)[group]
-    else:
-        deviation = _batch_std(rewards, include, lanes, ddof)
-    return torch.where(alive, centred / (deviation + eps), 0.0)
+    advantage = rewards
+    if compared is not None:
+        advantage = compared.centred
+        if baseline == "leave_one_out":
+            others = (groups.count - 1).clamp(min=1)
+            advantage = advantage * (groups.count / others)[groups.member]
+    if divided is not None:
+        advantage = advantage / (divided.deviation(ddof) + eps)[divided.member]
+    for used in {compared, divided} - {None}:
+        advantage = torch.where(used.differs(tolerance), advantage, 0.0)
+    return advantage if include is None else torch.where(include, advantage, 0.0)
 
 
-def _sum_by(group: Tensor, values: Tensor, n: int) -> Tensor:
-    return torch.zeros(n, dtype=values.dtype).index_add_(0, group, values)
+class _Sets:
+    """The rewards split into sets: groups, or one batch a lane."""
+
+    def __init__(self, rewards: Tensor, ids: Tensor, include: Tensor | None) -> None:
+        names, self.member = torch.unique(ids, return_inverse=True)
+        self.n, self.rewards, self.include = len(names), rewards, include
+        ones = torch.ones_like(rewards) if include is None else include.to(rewards)
+        self.count = self._sum(ones)
+        mean = self._sum(rewards * ones) / self.count.clamp(min=1)
+        self.centred = rewards - mean[self.member]
+        if include is not None:
+            self.centred = torch.where(include, self.centred, 0.0)
+
+    def _sum(self, values: Tensor) -> Tensor:
+        return values.new_zeros(self.n).index_add_(0, self.member, values)
+
+    def deviation(self, ddof: int) -> Tensor:
+        """Two passes: E[x^2] - E[x]^2 loses every digit of a nearly constant set."""
+        return (
+            self._sum(self.centred.square()) / (self.count - ddof).clamp(min=1)
+        ).sqrt()
+
+    def differs(self, tolerance: float) -> Tensor:
+        """Rows whose set holds two rewards further apart than the tolerance: [B]."""
+        low = high = self.rewards
+        if self.include is not None:
+            low = torch.where(self.include, low, torch.inf)
+            high = torch.where(self.include, high, -torch.inf)
+        ends = torch.stack([-low, high])
+        most = torch.full_like(ends[:, : self.n], -torch.inf)
+        most.scatter_reduce_(1, self.member.expand(2, -1), ends, "amax")
+        return (most.sum(0) > tolerance)[self.member]
 
 
-def _range(group: Tensor, rewards: Tensor, include: Tensor, n: int) -> Tensor:
-    """Largest minus smallest included reward of each group, [n]; -inf where none."""
-    low = torch.where(include, rewards, torch.inf)
-    high = torch.where(include, rewards, -torch.inf)
-    fold = torch.full((2, n), torch.inf, dtype=rewards.dtype)
-    fold[0].scatter_reduce_(0, group, low, "amin")
-    fold[1].scatter_reduce_(0, group, -high, "amin")
-    return -fold[1] - fold[0]
-
-
-def _std(centred: Tensor, include: Tensor, group: Tensor, n: int, ddof: int) -> Tensor:
-    square = torch.where(include, centred.square(), 0.0)
-    count = _sum_by(group, include.to(square.dtype), n)
-    return (_sum_by(group, square, n) / (count - ddof).clamp(min=1)).sqrt()
-
-
-def _batch_std(rewards: Tensor, include: Tensor, lanes: Tensor | None, ddof: int):
-    lane = torch.zeros_like(rewards, dtype=torch.long) if lanes is None else lanes
-    lane = torch.unique(lane, return_inverse=True)[1]
-    n = int(lane.max()) + 1
-    count = _sum_by(lane, include.to(rewards.dtype), n).clamp(min=1)
-    mean = _sum_by(lane, torch.where(include, rewards, 0.0), n) / count
-    return _std(rewards - mean[lane], include, lane, n, ddof)[lane]
-
-
-def _checked(rewards, group_ids, ddof, eps, scale, baseline, include):
+def _checked(rewards, group_ids, include, lanes) -> Tensor:
     shape = tuple(rewards.shape)
-    expect(
-        rewards.ndim == 1 and len(rewards) > 0, "rewards", shape, "shape [B], B >= 1"
-    )
-    expect(
-        group_ids.shape == rewards.shape,
-        "group_ids",
-        tuple(group_ids.shape),
-        f"{shape}",
-    )
-    rewards = rewards.to(torch.float64)
-    expect(bool(rewards.isfinite().all()), "rewards", "NaN or inf", "finite numbers")
-    expect(ddof in (0, 1), "ddof", ddof, "0 or 1")
+    filled = len(shape) == 1 and shape[0] > 0
+    expect(filled, "rewards", shape, "shape [B] with B >= 1")
+    for name, value in (("group_ids", group_ids), ("lanes", lanes)):
+        same = value is None or tuple(value.shape) == shape
+        expect(same, name, None if same else tuple(value.shape), f"shape {shape}")
+    if include is not None:
+        same = tuple(include.shape) == shape and include.dtype is torch.bool
+        got = f"{tuple(include.shape)} {include.dtype}"
+        expect(same, "include", got, f"a bool tensor of shape {shape}")
+    rewards = rewards.detach().to(torch.float64)
+    if not bool(rewards.isfinite().all()):
+        row = int((~rewards.isfinite()).nonzero()[0])
+        expect(False, "rewards", f"{rewards[row]} in row {row}", "finite numbers")
+    return rewards
+
+
+def _check_options(ddof, eps, scale, baseline, tolerance) -> None:
+    expect(ddof in (0, 1), "ddof", repr(ddof), "0 or 1")
     expect(eps >= 0, "eps", eps, "a number >= 0")
-    expect(
-        scale in ("group", "batch", "none"),
-        "scale",
-        repr(scale),
-        "group, batch or none",
-    )
-    expect(
-        baseline in ("mean", "leave_one_out"),
-        "baseline",
-        repr(baseline),
-        "mean or leave_one_out",
-    )
-    if include is None:
-        include = torch.ones_like(rewards, dtype=torch.bool)
-    expect(include.shape == rewards.shape, "include", tuple(include.shape), f"{shape}")
-    return rewards, include.bool()
+    expect(tolerance >= 0, "tolerance", tolerance, "a number >= 0")
+    expect(scale in SCALES, "scale", repr(scale), " | ".join(SCALES))
+    expect(baseline in BASELINES, "baseline", repr(baseline), " | ".join(BASELINES))

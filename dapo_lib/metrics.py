@@ -1,12 +1,13 @@
 """What is measured, as sums and counts that merge; and closed-form evaluation.
 
-Left out: means of means. Two records of a metric are added, and divided once at the end.
+Left out: means of means. Two records of a metric are added, and divided once, at the
+end. Intervals over problems and seeds: experiments/statistics.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
@@ -39,18 +40,99 @@ class Ratio:
         return self.total / self.count if self.count else float("nan")
 
 
+def merge(records: Iterable[Mapping[str, Tensor | float]]) -> dict[str, float]:
+    """Add up records of sums and counts, name by name; an absent name adds nothing.
+
+    >>> merge([{"clip_low": 1, "tokens": 2}, {"clip_low": 0, "tokens": 98}])
+    {'clip_low': 1.0, 'tokens': 100.0}
+    """
+    total: dict[str, float] = {}
+    for record in records:
+        for name, value in record.items():
+            total[name] = total.get(name, 0.0) + float(value)
+    return total
+
+
+def clip_diagnostics(
+    records: Iterable[Mapping[str, Tensor | float]],
+) -> dict[str, Ratio]:
+    """What the clip did over many updates: shares of tokens, and two means.
+
+    `records` are the diagnostics that ``objective.policy_loss`` returns, of one update
+    index or of all. ``clip_low``, ``clip_high``, ``clip_dual``: share of unmasked
+    tokens; ``p_up_clipped``: mean old probability of the up-clipped tokens (Fig 3a);
+    ``log_ratio``: mean of log r over unmasked tokens, in nats.
+
+    >>> one = {"tokens": 4, "clip_low": 1, "clip_high": 1, "clip_dual": 0}
+    >>> one |= {"p_up_clipped": 0.1, "log_ratio": 0.4}
+    >>> merged = clip_diagnostics([one, one])
+    >>> merged["clip_low"].value, merged["p_up_clipped"]
+    (0.25, Ratio(total=0.2, count=2.0))
+    """
+    sums = merge(records)
+    tokens = sums.get("tokens", 0.0)
+    counts = dict.fromkeys(("clip_low", "clip_high", "clip_dual", "log_ratio"), tokens)
+    counts["p_up_clipped"] = sums.get("clip_high", 0.0)
+    return {name: Ratio(sums.get(name, 0.0), n) for name, n in counts.items()}
+
+
+def by_update_index(
+    rollouts: Iterable[Sequence[Mapping[str, Tensor | float]]],
+) -> list[dict[str, Ratio]]:
+    """The diagnostics of each update index 1..mu, merged over rollouts.
+
+    The first update of a fresh rollout cannot clip (its ratio is 1); a mean over all mu
+    would hide that. A rollout that made fewer updates adds to the first ones only.
+
+    >>> record = {"tokens": 2.0, "clip_high": 0.0}
+    >>> [d["clip_high"].count for d in by_update_index([[record, record], [record]])]
+    [4.0, 2.0]
+    """
+    columns: list[list[Mapping]] = []
+    for updates in rollouts:
+        columns.extend([] for _ in range(len(updates) - len(columns)))
+        for column, record in zip(columns, updates, strict=False):
+            column.append(record)
+    return [clip_diagnostics(column) for column in columns]
+
+
 def entropy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     """Exact entropy over the last axis, in nats, at the sampling temperature.
 
-    Shape: logits [..., V] -> [...]. Raises ``ValueError`` unless temperature > 0.
+    Shape: logits [..., V] -> [...], at least float32; at most ln V. A logit of -inf is
+    an impossible token. Raises ``ValueError`` unless temperature > 0.
 
     >>> logits = torch.tensor([2.0, 0.0])
     >>> round(float(entropy(logits)), 4), round(float(entropy(logits, 0.5)), 4)
     (0.3653, 0.0901)
     """
+    log_p = _log_softmax(logits, temperature)
+    possible = torch.where(log_p > -torch.inf, log_p, 0.0)
+    return -(log_p.exp() * possible).sum(-1)
+
+
+def token_log_prob(logits: Tensor, tokens: Tensor, temperature: float = 1.0) -> Tensor:
+    """Log-probability of each token under the distribution it was sampled from.
+
+    Shape: logits [..., V], tokens [...] of integers < V -> [...] in nats, at least
+    float32. Score with the temperature of sampling and dropout off, or the ratio of an
+    unchanged policy is not 1. Raises ``ValueError`` on shapes that do not match, or
+    unless temperature > 0.
+
+    >>> logits = torch.tensor([[2.0, 0.0], [2.0, 0.0]])
+    >>> token_log_prob(logits, torch.tensor([0, 1]), temperature=0.5)
+    tensor([-0.0181, -4.0181])
+    """
+    same = logits.shape[:-1] == tokens.shape
+    expect(same, "tokens", tuple(tokens.shape), f"shape {tuple(logits.shape[:-1])}")
+    log_p = _log_softmax(logits, temperature)
+    return log_p.gather(-1, tokens[..., None])[..., 0]
+
+
+def _log_softmax(logits: Tensor, temperature: float) -> Tensor:
     expect(temperature > 0, "temperature", temperature, "a number > 0")
-    log_p = torch.log_softmax(logits / temperature, -1)
-    return -torch.where(log_p.isfinite(), log_p.exp() * log_p, 0.0).sum(-1)
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    return torch.log_softmax(logits.to(wide) / temperature, -1)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -80,8 +162,9 @@ def avg_at_k(correct: Sequence[bool]) -> float:
 def maj_at_k(answers: Sequence[Hashable], correct: Sequence[bool]) -> float:
     """Whether the most frequent answer is right; a tie counts as its expected value.
 
-    `answers` are the extracted answers (None = no answer, which never wins), `correct`
-    says which are right. Raises ``ValueError`` on different lengths.
+    `answers` are the extracted answers in one canonical form (None = no answer, which
+    never wins), `correct` says which are right. Deterministic: of m tied winners of
+    which r are right it is r / m. Raises ``ValueError`` on different lengths.
 
     >>> maj_at_k(["3", "3", "4"], [False, False, True])
     0.0

@@ -18,6 +18,7 @@ Reduction = Literal[
 ]
 REDUCTIONS: tuple[str, ...] = Reduction.__args__
 LOG_RATIO_CLAMP = 20.0  # exp(20) = 4.9e8 is still finite in float32; verl's bound
+ROUNDING = 1e-4  # a log-probability may pass 0 by this much, float32 rounding of logits
 
 
 class Loss(NamedTuple):
@@ -40,31 +41,46 @@ def policy_loss(
     group_ids: Tensor | None = None,
     l_max: int | None = None,
     dual_clip: float | None = None,
+    lanes: Tensor | None = None,
 ) -> Loss:
     """The DAPO loss of a (micro-)batch: clip each token's ratio, then reduce.
 
-    Shape: log_prob, log_prob_old, mask [B, T]; advantage [B] or [B, T]; group_ids [B].
-    Log-probabilities are in nats at the sampling temperature. `denominator` is the count
-    of the whole mini-batch after all masks (see :func:`weights`); None counts this call's
-    tensors. `dual_clip` c > 1 bounds the loss of negative advantages (verl; not in the
-    paper). Diagnostics are sums and counts over unmasked tokens. Raises ``ValueError`` on
-    shapes that do not match, log-probabilities above 0 or NaN, a mask that is not 0/1,
-    and options out of range. All tokens masked: loss 0, gradient 0. Source: Eq 8, 10, 12.
+    Shape: log_prob, log_prob_old, mask [B, T]; advantage [B] or [B, T]; group_ids,
+    lanes [B] -> a scalar and scalar diagnostics (:func:`clip_diagnostics`).
+
+    Log-probabilities are in nats at the sampling temperature; the gradient flows into
+    `log_prob` alone. `denominator` is counted over the whole mini-batch, after all
+    masks (:func:`divisor`); None counts these tensors. `dual_clip` c > 1 bounds the
+    loss of negative advantages (verl; not in the paper). Losses of independent runs
+    (`lanes`) are each divided by their own count, and summed.
+
+    Raises ``ValueError`` on shapes that do not match, an empty batch, unmasked
+    log-probabilities that are NaN, infinite or above 0, a mask that is not 0/1, an
+    advantage that is not finite (on masked-out rows too) and options out of range. A
+    masked token has no influence at all, whatever it holds. All tokens masked: loss 0,
+    gradient 0. Source: Eq 8, 10, 12.
 
     >>> old = torch.full((1, 2), -1.0); new = torch.tensor([[-0.5, -1.0]])
     >>> out = policy_loss(new, old, torch.ones(1), torch.ones(1, 2))
     >>> out.loss, out.diagnostics["clip_high"]
     (tensor(-1.1400), tensor(1.))
     """
-    mask, advantage = _checked(log_prob, log_prob_old, advantage, mask)
     _check_options(eps_low, eps_high, dual_clip)
+    mask, advantage = _checked(log_prob, log_prob_old, advantage, mask)
     ratio = importance_ratio(log_prob, log_prob_old, mask)
+    advantage = advantage.to(ratio.dtype)
     objective = clipped_surrogate(ratio, advantage, eps_low, eps_high, dual_clip)
-    weight = weights(
-        mask, reduction, denominator=denominator, group_ids=group_ids, l_max=l_max
+    divide = divisor(
+        mask,
+        reduction,
+        denominator=denominator,
+        group_ids=group_ids,
+        l_max=l_max,
+        lanes=lanes,
     )
-    # where, not a product: 0 * inf would be NaN
-    loss = -torch.where(mask, objective * weight.to(objective.dtype), 0.0).sum()
+    # masked ratios are 1, not 0: where removes them, and an inf times 0 cannot arise
+    per_row = torch.where(mask, objective, 0.0).sum(1)
+    loss = -(per_row / divide.to(per_row.dtype)).sum()
     with torch.no_grad():
         diagnostics = clip_diagnostics(
             ratio, advantage, mask, log_prob_old, eps_low, eps_high, dual_clip
@@ -75,14 +91,15 @@ def policy_loss(
 def importance_ratio(log_prob: Tensor, log_prob_old: Tensor, mask: Tensor) -> Tensor:
     """pi / pi_old of every token: mask the log-ratio, clamp it to +-20, then exp.
 
-    Shape: three [B, T] -> [B, T], no unit; 1 where masked. The order matters: exp before
-    the mask turns padding into inf and its gradient into NaN. Source: paper Eq 6.
+    Shape: three [B, T] -> [B, T], no unit, float32 or wider; 1 where masked. The order
+    matters: exp before the mask turns padding into inf, its gradient into NaN. Source:
+    paper Eq 6.
 
-    >>> far = torch.tensor([[0.0, -100.0]])
-    >>> importance_ratio(far, torch.tensor([[0.0, -1.0]]), torch.tensor([[1, 0]]).bool())
+    >>> new, old = torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, -999.0]])
+    >>> importance_ratio(new, old, torch.tensor([[True, False]]))
     tensor([[1., 1.]])
     """
-    log_ratio = torch.where(mask, log_prob - log_prob_old, 0.0)
+    log_ratio = torch.where(mask, _wide(log_prob) - _wide(log_prob_old).detach(), 0.0)
     return log_ratio.clamp(-LOG_RATIO_CLAMP, LOG_RATIO_CLAMP).exp()
 
 
@@ -95,7 +112,8 @@ def clipped_surrogate(
 ) -> Tensor:
     """min(r A, clip(r, 1 - eps_low, 1 + eps_high) A), for both signs of A.
 
-    Shape: ratio [B, T], advantage broadcastable to it -> [B, T]. Source: paper Eq 8, 10.
+    Shape: ratio [B, T], advantage broadcastable to it -> [B, T]. With `dual_clip` c the
+    objective of a negative advantage is at least c A. Source: paper Eq 8, 10.
 
     >>> r = torch.tensor([1.5, 1.5, 0.5, 0.5]); a = torch.tensor([1.0, -1, 1, -1])
     >>> clipped_surrogate(r, a, 0.2, 0.28)
@@ -105,64 +123,66 @@ def clipped_surrogate(
     objective = torch.minimum(ratio * advantage, clipped * advantage)
     if dual_clip is None:
         return objective
-    return torch.where(
-        advantage < 0, torch.maximum(objective, dual_clip * advantage), objective
-    )
+    bounded = torch.maximum(objective, dual_clip * advantage)
+    return torch.where(advantage < 0, bounded, objective)
 
 
-def weights(
+def divisor(
     mask: Tensor,
     reduction: Reduction,
     *,
     denominator: Tensor | float | None = None,
     group_ids: Tensor | None = None,
     l_max: int | None = None,
+    lanes: Tensor | None = None,
 ) -> Tensor:
-    """The weight of every token in the sum that a reduction is: 1 / its denominators.
+    """What each row's tokens are divided by: the reduction is the sum of these shares.
 
-    Shape: mask [B, T] bool -> [B, T] or [B, 1]. `denominator` (a number, or [B] where
-    rows belong to independent runs) is counted over the whole mini-batch:
+    Shape: mask [B, T] bool, after all masks -> [B] float64, at least 1. It is the
+    product of what a row has of its own and of a count over the mini-batch:
 
-    ==================  ===========================================================
-    token_mean          tokens of the mini-batch
-    group_token_mean    groups with a token; group_ids needed, groups must be whole
-    micro_token_mean    tokens of this micro-batch times the number of micro-batches
-    seq_mean            rows with a token
-    seq_sum_const       rows with a token; each row's sum is divided by l_max
-    ==================  ===========================================================
+    ================  =====================  =====================================
+    reduction         own                    count (`denominator`, a number)
+    ================  =====================  =====================================
+    token_mean        1                      tokens of the mini-batch
+    group_token_mean  tokens of its group    groups with a token
+    micro_token_mean  tokens of this call    micro-batches (1 if None)
+    seq_mean          tokens of the row      rows with a token
+    seq_sum_const     l_max                  rows with a token
+    ================  =====================  =====================================
 
-    Raises ``ValueError`` where group_ids or l_max is missing. Source: paper Eq 5, 12;
-    Dr.GRPO (arXiv 2503.20783).
+    A `denominator` of shape [B] is the whole product, taken as it is: compute it once
+    for a mini-batch (:func:`count_denominator`), slice it for each micro-batch, and the
+    split changes nothing. With `lanes` [B] every count is of the row's own run. Raises
+    ``ValueError`` where group_ids or l_max is missing. Source: paper Eq 5, 12; Dr.GRPO
+    (arXiv 2503.20783).
 
-    >>> weights(torch.tensor([[1, 1], [1, 0]]).bool(), "seq_mean")
-    tensor([[0.2500],
-            [0.5000]])
+    >>> divisor(torch.tensor([[1, 1], [1, 0]]).bool(), "seq_mean")
+    tensor([4., 2.], dtype=torch.float64)
     """
-    expect(
-        reduction in REDUCTIONS, "reduction", repr(reduction), " | ".join(REDUCTIONS)
-    )
-    tokens = mask.sum(1, dtype=torch.get_default_dtype())
-    rows = tokens > 0
-    if reduction in ("token_mean", "micro_token_mean"):
-        inner, count = torch.ones_like(tokens), tokens.sum()
-        if reduction == "micro_token_mean":  # denominator = number of micro-batches
-            inner, count = inner / count.clamp(min=1), torch.ones(())
-    elif reduction == "group_token_mean":
-        expect(
-            group_ids is not None, "group_ids", None, "a tensor [B] for this reduction"
-        )
-        group = torch.unique(group_ids, return_inverse=True)[1]
-        per_group = torch.zeros(int(group.max()) + 1).index_add_(0, group, tokens)
-        inner, count = 1 / per_group.clamp(min=1)[group], (per_group > 0).sum()
-    elif reduction == "seq_mean":
-        inner, count = 1 / tokens.clamp(min=1), rows.sum()
-    else:
-        expect(l_max is not None and l_max >= 1, "l_max", l_max, "the length cap, >= 1")
-        inner, count = torch.full_like(tokens, 1 / l_max), rows.sum()
+    _check_reduction(reduction, mask, group_ids, l_max, lanes)
+    if isinstance(denominator, Tensor) and denominator.ndim:
+        got, shape = tuple(denominator.shape), (len(mask),)
+        expect(got == shape, "denominator", got, f"a number or shape {shape}")
+        return denominator.to(torch.float64).clamp(min=1)
     if denominator is not None:
-        count = torch.as_tensor(denominator)
-        expect(bool((count >= 0).all()), "denominator", denominator, "a count >= 0")
-    return (inner / count.clamp(min=1))[:, None]
+        wanted = "a finite count >= 0"
+        expect(0 <= denominator < torch.inf, "denominator", denominator, wanted)
+    tokens = mask.sum(1, dtype=torch.float64)
+    own, counted = torch.ones_like(tokens), (tokens > 0).to(tokens)
+    if reduction == "token_mean":
+        counted = tokens
+    elif reduction == "micro_token_mean":
+        own = _per_lane(tokens, lanes)
+        denominator = 1.0 if denominator is None else denominator
+    elif reduction == "group_token_mean":
+        own, counted = _group_tokens(tokens, group_ids)
+    elif reduction == "seq_mean":
+        own = tokens
+    else:
+        own = torch.full_like(tokens, l_max)
+    count = _per_lane(counted, lanes) if denominator is None else denominator
+    return own.clamp(min=1) * torch.as_tensor(count).to(own).clamp(min=1)
 
 
 def count_denominator(
@@ -170,47 +190,37 @@ def count_denominator(
     reduction: Reduction,
     *,
     group_ids: Tensor | None = None,
+    l_max: int | None = None,
     lanes: Tensor | None = None,
 ) -> Tensor:
-    """What :func:`policy_loss` needs as `denominator`, counted over a whole mini-batch.
+    """The `denominator` of a whole mini-batch, to be sliced for its micro-batches: [B].
 
-    Shape: mask [B, T] after all masks, group_ids [B] -> a scalar count >= 1: tokens for
-    ``token_mean``, groups for ``group_token_mean``, rows for the sequence reductions.
-    With `lanes` [B] (independent runs side by side), [B]: the count of each row's run.
-    Raises ``ValueError`` for ``micro_token_mean``, which has no such count.
+    Shape: mask [B, T] after all masks; see :func:`divisor`. Raises ``ValueError`` for
+    ``micro_token_mean``, which by its nature has no count of the mini-batch.
 
     >>> count_denominator(torch.tensor([[1, 1], [1, 0]]).bool(), "token_mean")
-    tensor(3)
+    tensor([3., 3.], dtype=torch.float64)
     """
-    expect(
-        reduction in REDUCTIONS, "reduction", repr(reduction), " | ".join(REDUCTIONS)
-    )
     wanted = "a reduction over the mini-batch"
-    expect(reduction != "micro_token_mean", "reduction", reduction, wanted)
-    tokens = mask.bool().sum(1)
-    if reduction == "token_mean":
-        amount = tokens
-    elif reduction == "group_token_mean":
-        expect(
-            group_ids is not None, "group_ids", None, "a tensor [B] for this reduction"
-        )
-        amount = _first_of_group(group_ids, tokens > 0)
-    else:
-        amount = (tokens > 0).long()
-    if lanes is None or len(lanes) == 0 or bool((lanes == lanes[0]).all()):
-        return amount.sum().clamp(min=1)
-    lane = torch.unique(lanes, return_inverse=True)[1]
-    per_lane = torch.zeros(int(lane.max()) + 1, dtype=amount.dtype)
-    return per_lane.index_add_(0, lane, amount).clamp(min=1)[lane]
+    expect(reduction != "micro_token_mean", "reduction", repr(reduction), wanted)
+    return divisor(
+        mask.bool(), reduction, group_ids=group_ids, l_max=l_max, lanes=lanes
+    )
 
 
-def _first_of_group(group_ids: Tensor, alive: Tensor) -> Tensor:
-    """1 on the first row with a token of each group, else 0: [B]."""
-    rows = torch.arange(len(group_ids))
-    group = torch.unique(group_ids, return_inverse=True)[1]
-    first = torch.full((int(group.max()) + 1,), len(rows))
-    first.scatter_reduce_(0, group, torch.where(alive, rows, len(rows)), "amin")
-    return (first[group] == rows).long()
+def _per_lane(amount: Tensor, lanes: Tensor | None) -> Tensor:
+    """The sum of an amount [B] over all rows, or over each row's lane: [B]."""
+    if lanes is None:
+        return amount.sum().expand_as(amount)
+    names, lane = torch.unique(lanes, return_inverse=True)
+    return amount.new_zeros(len(names)).index_add_(0, lane, amount)[lane]
+
+
+def _group_tokens(tokens: Tensor, group_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens of each row's group [B]; and shares [B], 1 a group with a token."""
+    names, group = torch.unique(group_ids, return_inverse=True)
+    total = tokens.new_zeros(len(names)).index_add_(0, group, tokens)[group]
+    return total, tokens / total.clamp(min=1)
 
 
 def clip_diagnostics(
@@ -225,54 +235,99 @@ def clip_diagnostics(
     """Sums and counts, over unmasked tokens, of what the clip did; sign-aware.
 
     Shape: [B, T] tensors -> scalars. ``clip_low``: tokens with A < 0, r < 1 - eps_low;
-    ``clip_high``: A > 0, r > 1 + eps_high; ``clip_dual``: A < 0, r > c; ``p_up_clipped``:
-    sum of the old probability of up-clipped tokens (its count is clip_high, Fig 3a);
-    ``tokens``: the count; ``log_ratio``: sum of log r in nats.
+    ``clip_high``: A > 0, r > 1 + eps_high; ``clip_dual``: A < 0, r > c;
+    ``p_up_clipped``: sum of the old probability of up-clipped tokens (its count is
+    clip_high, Fig 3a); ``tokens``: the count; ``log_ratio``: sum of log r in nats.
+    Merged and divided in metrics.py.
 
     >>> r = torch.tensor([[0.7, 0.7, 1.5, 1.5]]); a = torch.tensor([[1.0, -1, 1, -1]])
     >>> d = clip_diagnostics(r, a, r > 0, r.log(), 0.2, 0.28)
     >>> d["clip_low"], d["clip_high"], d["tokens"]
     (tensor(1.), tensor(1.), tensor(4.))
     """
-    advantage = advantage.expand_as(ratio)
+    down = mask & (advantage < 0)
     high = mask & (advantage > 0) & (ratio > 1 + eps_high)
-    low = mask & (advantage < 0) & (ratio < 1 - eps_low)
-    dual = mask & (advantage < 0) & (ratio > (dual_clip or torch.inf))
-    total = {"tokens": mask, "clip_low": low, "clip_high": high, "clip_dual": dual}
-    sums = {name: which.sum().to(ratio.dtype) for name, which in total.items()}
-    sums["p_up_clipped"] = torch.where(high, log_prob_old.exp(), 0.0).sum()
-    sums["log_ratio"] = ratio.log().sum()  # masked entries hold ratio 1
+    which = {"tokens": mask, "clip_low": down & (ratio < 1 - eps_low)}
+    which |= {"clip_high": high}
+    if dual_clip is not None:
+        which["clip_dual"] = down & (ratio > dual_clip)
+    sums = {name: of.count_nonzero().to(ratio.dtype) for name, of in which.items()}
+    sums.setdefault("clip_dual", ratio.new_zeros(()))
+    sums["p_up_clipped"] = torch.where(high, _wide(log_prob_old).exp(), 0.0).sum()
+    sums["log_ratio"] = torch.where(mask, ratio, 1.0).log().sum()
     return sums
 
 
-def _check_options(eps_low: float, eps_high: float, dual_clip: float | None) -> None:
-    expect(0 <= eps_low <= 1, "eps_low", eps_low, "0 <= eps_low <= 1")
-    expect(eps_high >= 0, "eps_high", eps_high, "a number >= 0 (inf = no upper clip)")
-    off = dual_clip is None or dual_clip > 1
-    expect(off, "dual_clip", dual_clip, "None or a number > 1")
+def _wide(values: Tensor) -> Tensor:
+    """At least float32: a bfloat16 log-probability has two or three digits."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def _check_options(eps_low, eps_high, dual_clip) -> None:
+    def number(value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    fine = number(eps_low) and 0 <= eps_low <= 1
+    expect(fine, "eps_low", eps_low, "a number, 0 <= eps_low <= 1")
+    fine = number(eps_high) and eps_high >= 0
+    expect(fine, "eps_high", eps_high, "a number >= 0 (inf = no upper clip)")
+    fine = dual_clip is None or (number(dual_clip) and dual_clip > 1)
+    expect(fine, "dual_clip", dual_clip, "None or a number > 1")
+
+
+def _check_reduction(reduction, mask, group_ids, l_max, lanes) -> None:
+    expect(
+        reduction in REDUCTIONS, "reduction", repr(reduction), " | ".join(REDUCTIONS)
+    )
+    wanted = f"shape {(len(mask),)}"
+    if reduction == "group_token_mean":
+        expect(group_ids is not None, "group_ids", None, f"{wanted} for {reduction}")
+    for name, value in (("group_ids", group_ids), ("lanes", lanes)):
+        same = value is None or tuple(value.shape) == (len(mask),)
+        expect(same, name, None if same else tuple(value.shape), wanted)
+    if reduction == "seq_sum_const":
+        fine = l_max is not None and l_max >= 1
+        expect(fine, "l_max", l_max, f"a number of tokens >= 1 for {reduction}")
 
 
 def _checked(log_prob, log_prob_old, advantage, mask) -> tuple[Tensor, Tensor]:
+    """Validate, with one look at the values where all is well."""
     shape = tuple(log_prob.shape)
-    expect(
-        log_prob.ndim == 2 and len(log_prob) > 0, "log_prob", shape, "[B, T], B >= 1"
-    )
-    same = log_prob_old.shape == log_prob.shape
-    expect(same, "log_prob_old", tuple(log_prob_old.shape), f"{shape}")
-    expect(mask.shape == log_prob.shape, "mask", tuple(mask.shape), f"{shape}")
-    if mask.dtype is not torch.bool:
-        binary = bool(((mask == 0) | (mask == 1)).all())
-        expect(binary, "mask", "values besides 0 and 1", "0 or 1")
-        mask = mask.bool()
-    for name, value in (("log_prob", log_prob), ("log_prob_old", log_prob_old)):
-        fine = ~mask | (value.detach() <= 1e-4)  # False for NaN; rounding may pass 0
-        expect(
-            bool(fine.all()), name, "a value above 0 or NaN", "log-probabilities <= 0"
-        )
-    if advantage.ndim == 1:
-        advantage = advantage[:, None]
-    good = advantage.shape in (log_prob.shape, (len(log_prob), 1))
-    expect(good, "advantage", tuple(advantage.shape), f"[{shape[0]}] or {shape}")
-    finite = bool((advantage.isfinite() | ~mask).all())
-    expect(finite, "advantage", "NaN or inf", "finite numbers")
-    return mask, torch.nan_to_num(advantage.detach()).to(log_prob.dtype)
+    filled = len(shape) == 2 and shape[0] > 0
+    expect(filled, "log_prob", f"shape {shape}", "shape [B, T] with B >= 1")
+    for name, value in (("log_prob_old", log_prob_old), ("mask", mask)):
+        same = tuple(value.shape) == shape
+        expect(same, name, f"shape {tuple(value.shape)}", f"shape {shape}")
+    got = tuple(advantage.shape)
+    good = got in (shape, shape[:1], (shape[0], 1))
+    expect(good, "advantage", f"shape {got}", f"shape {shape[:1]} or {shape}")
+    advantage = advantage.detach()
+    advantage = advantage[:, None] if advantage.ndim == 1 else advantage
+    binary = mask if mask.dtype is torch.bool else mask == 1
+    fine = {
+        "log_prob": _possible(log_prob, binary),
+        "log_prob_old": _possible(log_prob_old, binary),
+        "mask": torch.ones((), dtype=torch.bool, device=mask.device)
+        if binary is mask
+        else (binary | (mask == 0)).all(),
+        "advantage": advantage.isfinite().all(),
+    }
+    if not bool(torch.stack(list(fine.values())).all()):
+        _complain({name: bool(value) for name, value in fine.items()})
+    return binary, advantage
+
+
+def _possible(log_prob: Tensor, mask: Tensor) -> Tensor:
+    """Whether all unmasked values are finite and not above 0; NaN compares False."""
+    if not log_prob.numel():
+        return torch.ones((), dtype=torch.bool, device=log_prob.device)
+    low, high = torch.where(mask, log_prob.detach(), 0.0).aminmax()
+    return (low > -torch.inf) & (high <= ROUNDING)
+
+
+def _complain(fine: dict[str, bool]) -> None:
+    expect(fine["mask"], "mask", "a value besides 0 and 1", "0 or 1, or a bool tensor")
+    wanted = "finite log-probabilities <= 0 wherever the mask is 1"
+    for name in ("log_prob", "log_prob_old"):
+        expect(fine[name], name, "a value that is NaN, infinite or above 0", wanted)
+    expect(fine["advantage"], "advantage", "NaN or inf", "finite numbers in every row")

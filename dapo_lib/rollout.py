@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+from dapo_lib.errors import expect
 
 
 @dataclass(frozen=True)
@@ -62,33 +66,82 @@ class Rollout:
     def __len__(self) -> int:
         return len(self.index)
 
-    def graded(self, correct: Tensor, reward: Tensor, valid: Tensor | None = None):
+    def graded(
+        self, correct: Tensor, reward: Tensor, valid: Tensor | None = None
+    ) -> Rollout:
         """The same responses with what the task said of them."""
         return replace(self, correct=correct, reward=reward, valid=valid)
 
     def rows(self, which: Tensor) -> Rollout:
         """The responses that an index or boolean tensor of shape [B] selects."""
-        picked = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Rollout(**{k: v if v is None else v[which] for k, v in picked.items()})
+        if which.dtype is torch.bool:  # one look for the True ones, not one a field
+            which = which.nonzero()[:, 0]
+        return Rollout(**{k: v[which] for k, v in self.tensors().items()})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The fields that are not None, by name; ``Rollout(**tensors)`` is the inverse.
+
+        This is what a checkpoint stores of a sampler's buffer.
+        """
+        every = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in every.items() if value is not None}
+
+
+class ResponseMask(NamedTuple):
+    """Where responses are: mask [B, T] bool, length [B] tokens, truncated [B]."""
+
+    mask: Tensor
+    length: Tensor
+    truncated: Tensor
+
+
+def response_mask(
+    tokens: Tensor, eos_ids: int | Sequence[int], pad_id: int
+) -> ResponseMask:
+    """Find each response in its padded row: up to and including the first EOS.
+
+    Shape: tokens [B, T] -> mask [B, T] bool, length [B] in tokens, EOS counted, and
+    truncated [B]. A row is truncated where no EOS was produced: a response that fills
+    its row and ends in an EOS is complete. Padding may stand on either side. Raises
+    ``ValueError`` where the pad id is an EOS id (the real EOS could not be told from
+    padding), where no EOS id is given, or where tokens are not [B, T] integers.
+
+    >>> found = response_mask(torch.tensor([[5, 3, 9, 0], [5, 6, 7, 8]]), [2, 3], 0)
+    >>> found.mask.int().tolist(), found.length.tolist(), found.truncated.tolist()
+    ([[1, 1, 0, 0], [1, 1, 1, 1]], [2, 4], [False, True])
+    """
+    ends = [eos_ids] if isinstance(eos_ids, int) else [int(e) for e in eos_ids]
+    expect(len(ends) > 0, "eos_ids", ends, "at least one EOS id")
+    expect(pad_id not in ends, "pad_id", pad_id, f"an id that is not an EOS id {ends}")
+    whole = tokens.ndim == 2 and not tokens.is_floating_point()
+    got = f"{tuple(tokens.shape)} {tokens.dtype}"
+    expect(whole, "tokens", got, "integers of shape [B, T]")
+    is_eos = torch.isin(tokens, tokens.new_tensor(ends))
+    before = is_eos.cumsum(1) - is_eos.long()  # EOS tokens strictly before each place
+    mask = (before == 0) & (tokens != pad_id)
+    return ResponseMask(mask, mask.sum(1), ~is_eos.any(1))
 
 
 def concatenate(parts: Sequence[Rollout]) -> Rollout:
     """Join rollouts row after row, padding token columns on the right to the widest.
 
-    Shape: parts of [B_i, T_i] give [sum B_i, max T_i].
+    Shape: parts of [B_i, T_i] give [sum B_i, max T_i]. Raises ``ValueError`` on no
+    parts, or on parts of which some have a field that others lack.
     """
+    expect(len(parts) > 0, "parts", "none", "at least one rollout")
     if len(parts) == 1:
         return parts[0]
     width = max(p.tokens.shape[1] for p in parts)
+    fields_of = [p.tensors() for p in parts]
+    for other in fields_of:
+        missing = sorted(fields_of[0].keys() ^ other.keys())
+        expect(
+            not missing, "parts", f"{missing} in some only", "the same fields in all"
+        )
     joined = {}
-    for f in fields(Rollout):
-        values = [getattr(p, f.name) for p in parts]
-        if values[0] is None:
-            joined[f.name] = None
-            continue
-        if values[0].ndim == 2:
-            values = [
-                torch.nn.functional.pad(v, (0, width - v.shape[1])) for v in values
-            ]
-        joined[f.name] = torch.cat(values)
+    for name, first in fields_of[0].items():
+        values = [f[name] for f in fields_of]
+        if first.ndim == 2:
+            values = [pad(v, (0, width - v.shape[1])) for v in values]
+        joined[name] = torch.cat(values)
     return Rollout(**joined)

@@ -1,19 +1,19 @@
 """Dynamic sampling (Eq 11, Alg 1): draw prompts until enough groups carry a signal.
 
-Left out: advantages and shaping. The filter reads how many answers of a group are right,
-before any shaping: a penalty must not make a dead group look alive.
+Left out: advantages and shaping. The filter reads how many answers of a group are
+right, before any shaping: a penalty must not make a dead group look alive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from dapo_lib.errors import BadInput, Starved, expect
+from dapo_lib.errors import Starved, expect
 from dapo_lib.rollout import Prompts, Rollout, concatenate
 
 OnExhausted = Literal["error", "partial", "skip"]
@@ -26,18 +26,24 @@ Generate = Callable[[Prompts], Rollout]
 class Ledger:
     """What a batch cost, per lane (independent run); all are counts or sums, [lanes].
 
-    ``reward_all`` and ``reward_kept`` are sums of the rule reward before and after the
-    filter, over ``responses_all`` and ``responses_kept`` responses. ``histogram``
-    [lanes, G + 1] counts the drawn groups by their number of right answers.
+    ``rounds`` of drawing; groups: ``prompts_drawn``, of them ``all_right``,
+    ``all_wrong``, ``invalid`` (reference answer unreadable); ``carried`` in from the
+    batch before; ``kept`` for this batch, ``surplus`` that passed the filter without
+    being needed. Tokens: generated, and used for this batch. ``reward_all`` and
+    ``reward_kept`` are sums of the rule reward before and after the filter, over
+    ``responses_all`` and ``responses_kept`` responses of readable problems.
+    ``histogram`` [lanes, G + 1] counts readable groups by their number right.
+    ``exhausted``: a lane got fewer groups than asked for.
     """
 
     rounds: Tensor
     prompts_drawn: Tensor
     all_right: Tensor
     all_wrong: Tensor
+    invalid: Tensor
+    carried: Tensor
     kept: Tensor
     surplus: Tensor
-    invalid: Tensor
     tokens_generated: Tensor
     tokens_used: Tensor
     responses_all: Tensor
@@ -50,20 +56,33 @@ class Ledger:
     @classmethod
     def empty(cls, lanes: int, group_size: int) -> Ledger:
         """A ledger of zeros."""
-        names = [n for n in cls.__dataclass_fields__ if n not in _NOT_COUNTS]
-        zeros = {n: torch.zeros(lanes, dtype=torch.float64) for n in names}
-        shape = (lanes, group_size + 1)
-        return cls(**zeros, histogram=torch.zeros(shape, dtype=torch.float64))
+        names = [
+            f.name for f in fields(cls) if f.name not in ("histogram", "exhausted")
+        ]
+        table = torch.zeros(len(names), lanes, dtype=torch.float64)
+        histogram = torch.zeros(lanes, group_size + 1, dtype=torch.float64)
+        return cls(**dict(zip(names, table, strict=True)), histogram=histogram)
 
+    def __add__(self, other: Ledger) -> Ledger:
+        """Two batches taken together."""
+        names = [f.name for f in fields(self) if f.name != "exhausted"]
+        sums = {n: getattr(self, n) + getattr(other, n) for n in names}
+        return Ledger(**sums, exhausted=self.exhausted or other.exhausted)
 
-_NOT_COUNTS = ("histogram", "exhausted")
+    def enter(self, lane: Tensor, **columns: Tensor) -> None:
+        """Add amounts [groups], each to the lane of its group."""
+        amounts = torch.stack([c.to(torch.float64) for c in columns.values()])
+        sums = amounts.new_zeros(len(columns), len(self.rounds))
+        sums.index_add_(1, lane, amounts)
+        for name, amount in zip(columns, sums, strict=True):
+            getattr(self, name).add_(amount)
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of a rollout in draw order; `row_group` [B] says which a row is in.
+    """The groups of a rollout by ascending id; `row_group` [B] says which a row is in.
 
-    Shape: n_correct, size, lane, tokens, reward, group_id, valid: [groups].
+    Shape: group_id, n_correct, size, lane, tokens, reward, valid: [groups].
     """
 
     row_group: Tensor
@@ -75,28 +94,28 @@ class Groups:
     reward: Tensor
     valid: Tensor
 
+    def __len__(self) -> int:
+        return len(self.group_id)
+
 
 def groups_of(rollout: Rollout) -> Groups:
-    """Collect a graded rollout by its group ids. Raises ``ValueError`` if not graded."""
+    """Collect a graded rollout by its group ids.
+
+    Raises ``ValueError`` if it is not graded, or `correct` is not 0/1.
+    """
     graded = rollout.correct is not None and rollout.reward is not None
     expect(graded, "rollout", "no verdicts", "a graded rollout (correct and reward)")
+    right = rollout.correct == 1
+    binary = bool((right | (rollout.correct == 0)).all())
+    expect(binary, "correct", "a value besides 0 and 1", "0 or 1, never a reward")
     ids, row = torch.unique(rollout.group_id, return_inverse=True)
-
-    def total(values: Tensor) -> Tensor:
-        return torch.zeros(len(ids), dtype=values.dtype).index_add_(0, row, values)
-
-    lane = torch.zeros(len(ids), dtype=torch.long).index_copy_(0, row, rollout.lane)
-    bad = torch.zeros_like(row) if rollout.valid is None else (~rollout.valid).long()
-    return Groups(
-        row,
-        ids,
-        total(rollout.correct.long()),
-        total(torch.ones_like(row)),
-        lane,
-        total(rollout.length.long()),
-        total(rollout.reward.to(torch.float64)),
-        total(bad) == 0,
-    )
+    invalid = ~right & right if rollout.valid is None else ~rollout.valid
+    columns = [right, torch.ones_like(right), rollout.length, rollout.reward, invalid]
+    amounts = torch.stack([c.to(torch.float64) for c in columns])
+    sums = amounts.new_zeros(len(columns), len(ids)).index_add_(1, row, amounts)
+    lane = torch.zeros_like(ids).index_copy_(0, row, rollout.lane.to(ids.dtype))
+    n_correct, size, tokens = sums[:3].round().long()
+    return Groups(row, ids, n_correct, size, lane, tokens, sums[3], sums[4] == 0)
 
 
 def has_signal(n_correct: Tensor, size: Tensor) -> Tensor:
@@ -107,7 +126,7 @@ def has_signal(n_correct: Tensor, size: Tensor) -> Tensor:
     >>> has_signal(torch.tensor([0, 1, 4]), torch.tensor([4, 4, 4]))
     tensor([False,  True, False])
     """
-    return (0 < n_correct) & (n_correct < size)
+    return (n_correct > 0) & (n_correct < size)
 
 
 def keep_everything(n_correct: Tensor, size: Tensor) -> Tensor:
@@ -117,15 +136,22 @@ def keep_everything(n_correct: Tensor, size: Tensor) -> Tensor:
 
 @dataclass
 class DynamicSampler:
-    """Fills a batch of `n_groups` groups a lane, at most `max_rounds` rounds of draws.
+    """Fills a batch of `n_groups` groups a lane, in at most `max_rounds` rounds.
 
     `draw(need)` takes how many prompts each lane still needs, [lanes], and returns them
-    in draw order; `generate(prompts)` returns their graded responses. Groups are accepted
-    in draw order. When `max_rounds` are used up: ``error`` raises :class:`Starved`,
-    ``partial`` returns what was kept, ``skip`` returns None (no update; the groups are
-    counted, and carried if `surplus` is ``carry``). `oversample` draws that many times
-    the missing number; what is more than needed is surplus: dropped, or carried into the
-    next batch. Raises ``ValueError`` on options out of range. Source: paper Eq 11, Alg 1.
+    in draw order, with ids that grow from draw to draw; fewer than asked for means that
+    the data run out, none at all that they are over. `generate(prompts)` returns the
+    graded responses, in any order: groups are accepted in draw order, not in the order
+    in which they finish. `oversample` draws that many times the missing number; what
+    passes the filter and is not needed is surplus: dropped, or carried into the next
+    batch.
+
+    When rounds or data are used up, `on_exhausted` decides: ``partial`` returns what
+    was kept (None if nothing), ``skip`` returns None and keeps the groups for the next
+    batch, ``error`` raises :class:`Starved`, whose ``ledger`` says what happened, and
+    keeps them too. `buffer` holds the groups that wait and is the sampler's whole
+    state; `fill` changes it only at its end, so an interrupted one leaves it as it was.
+    Raises ``ValueError`` on options out of range. Source: paper Eq 11, Alg 1.
     """
 
     n_groups: int
@@ -139,99 +165,121 @@ class DynamicSampler:
     buffer: Rollout | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        expect(
-            self.n_groups >= 1, "n_groups", self.n_groups, "at least 1 group a batch"
-        )
-        expect(self.group_size >= 1, "group_size", self.group_size, "at least 1")
-        expect(self.max_rounds >= 1, "max_rounds", self.max_rounds, "at least 1 round")
+        for name in ("n_groups", "group_size", "max_rounds", "lanes"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and value >= 1
+            expect(whole, name, repr(value), "a whole number >= 1")
         expect(self.oversample >= 1, "oversample", self.oversample, "a factor >= 1")
-        if self.on_exhausted not in ("error", "partial", "skip"):
-            raise BadInput(
-                f"on_exhausted: got {self.on_exhausted!r}, expected error, partial or skip"
-            )
-        if self.surplus not in ("drop", "carry"):
-            raise BadInput(f"surplus: got {self.surplus!r}, expected drop or carry")
+        for name, choices in (("on_exhausted", OnExhausted), ("surplus", Surplus)):
+            value = getattr(self, name)
+            wanted = " | ".join(choices.__args__)
+            expect(value in choices.__args__, name, repr(value), wanted)
 
     def fill(self, draw: Draw, generate: Generate) -> tuple[Rollout | None, Ledger]:
-        """One batch and what it cost; see the class. The ledger is filled in any case."""
+        """One batch and what it cost; see the class."""
         ledger = Ledger.empty(self.lanes, self.group_size)
-        parts = [] if self.buffer is None else [self.buffer]
-        have = self._kept_per_lane(parts)
-        self.buffer = None
+        parts, have = self._carried(ledger)
+        last_id = None
         for _ in range(self.max_rounds):
             missing = (self.n_groups - have).clamp(min=0)
             if not missing.any():
                 break
-            need = torch.ceil(missing * self.oversample).long()
-            rollout = generate(draw(need))
+            prompts = draw(torch.ceil(missing * self.oversample).long())
+            if not len(prompts):
+                break
+            last_id = _in_draw_order(prompts, last_id)
             ledger.rounds += missing > 0
-            kept = self._account(rollout, ledger)
-            if len(kept):
-                parts.append(kept)
-            have = self._kept_per_lane(parts)
-        return self._accept(parts, have, ledger)
+            kept, per_lane = self._filter(generate(prompts), ledger)
+            parts += [kept] if len(kept) else []
+            have = have + per_lane
+        ledger.exhausted = bool((have < self.n_groups).any())
+        return self._settle(parts, ledger), ledger
 
-    def _kept_per_lane(self, parts: list[Rollout]) -> Tensor:
-        have = torch.zeros(self.lanes, dtype=torch.long)
-        for part in parts:
-            groups = groups_of(part)
-            have += torch.bincount(groups.lane, minlength=self.lanes)
-        return have
+    def _carried(self, ledger: Ledger) -> tuple[list[Rollout], Tensor]:
+        """What waits from the batch before, and how many groups of each lane it is."""
+        if self.buffer is None:
+            return [], torch.zeros(self.lanes, dtype=torch.long)
+        lane = groups_of(self.buffer).lane
+        ledger.enter(lane, carried=torch.ones_like(lane))
+        return [self.buffer], torch.bincount(lane, minlength=self.lanes)
 
-    def _account(self, rollout: Rollout, ledger: Ledger) -> Rollout:
-        """Enter a round's groups into the ledger; return the rows of those to keep."""
+    def _filter(self, rollout: Rollout, ledger: Ledger) -> tuple[Rollout, Tensor]:
+        """Enter a round into the ledger; the rows of its living groups, how many."""
         g = groups_of(rollout)
         alive = g.valid & self.keep(g.n_correct, g.size)
+        ledger.enter(
+            g.lane,
+            prompts_drawn=torch.ones_like(g.size),
+            all_right=g.valid & (g.n_correct == g.size),
+            all_wrong=g.valid & (g.n_correct == 0),
+            invalid=~g.valid,
+            tokens_generated=g.tokens,
+            responses_all=g.size * g.valid,
+            reward_all=g.reward * g.valid,
+        )
+        cell = g.lane * (self.group_size + 1) + g.n_correct.clamp(max=self.group_size)
+        ledger.histogram.view(-1).index_add_(0, cell, g.valid.to(torch.float64))
+        per_lane = torch.bincount(g.lane[alive], minlength=self.lanes)
+        whole = bool(alive.all())
+        return rollout if whole else rollout.rows(alive[g.row_group]), per_lane
 
-        def add(column: Tensor, which: Tensor, values: Tensor | None = None) -> None:
-            values = torch.ones_like(g.lane) if values is None else values
-            column.index_add_(0, g.lane[which], values[which].to(column.dtype))
-
-        everything = torch.ones_like(alive)
-        add(ledger.prompts_drawn, everything)
-        add(ledger.tokens_generated, everything, g.tokens)
-        add(ledger.responses_all, everything, g.size)
-        add(ledger.reward_all, everything, g.reward)
-        add(ledger.invalid, ~g.valid)
-        add(ledger.all_wrong, g.valid & (g.n_correct == 0))
-        add(ledger.all_right, g.valid & (g.n_correct == g.size))
-        ones = torch.ones(len(g.lane), dtype=torch.float64)
-        where = (g.lane, g.n_correct.clamp(max=self.group_size))
-        ledger.histogram.index_put_(where, ones, accumulate=True)
-        return rollout if alive.all() else rollout.rows(alive[g.row_group])
-
-    def _accept(self, parts, have, ledger) -> tuple[Rollout | None, Ledger]:
+    def _settle(self, parts: list[Rollout], ledger: Ledger) -> Rollout | None:
         """Take the first n_groups of every lane in draw order; settle the rest."""
-        short = bool((have < self.n_groups).any())
-        ledger.exhausted = short
-        if short and self.on_exhausted == "error":
-            raise Starved(
-                f"dynamic sampling: {int(have.min())} of {self.n_groups} groups kept after "
-                f"max_rounds={self.max_rounds}; raise max_rounds or group_size, use easier "
-                "prompts, or set on_exhausted to partial or skip"
-            )
         if not parts:
-            return None, ledger
+            self.buffer = None
+            return self._starve(ledger) if ledger.exhausted else None
         pool = concatenate(parts)
         g = groups_of(pool)
-        # rank of each group within its lane; ids grow in draw order
-        order = torch.argsort(g.lane, stable=True)
-        first = torch.cumsum(torch.bincount(g.lane, minlength=self.lanes), 0)
-        start = torch.cat([torch.zeros(1, dtype=torch.long), first[:-1]])
-        rank = torch.empty_like(g.lane)
-        rank[order] = torch.arange(len(order)) - start[g.lane[order]]
-        skipped = short and self.on_exhausted == "skip"
-        taken = (rank < self.n_groups) & (not skipped)
-        for column, values, which in (
-            (ledger.kept, torch.ones_like(g.size), taken),
-            (ledger.surplus, torch.ones_like(g.size), ~taken),
-            (ledger.tokens_used, g.tokens, taken),
-            (ledger.responses_kept, g.size, taken),
-            (ledger.reward_kept, g.reward, taken),
-        ):
-            column.index_add_(0, g.lane[which], values[which].to(column.dtype))
-        if self.surplus == "carry" and not taken.all():
-            self.buffer = pool.rows(~taken[g.row_group])
-        if skipped:
-            return None, ledger
-        return (pool if taken.all() else pool.rows(taken[g.row_group])), ledger
+        used = _rank_within(g.lane, self.lanes) < self.n_groups
+        postponed = ledger.exhausted and self.on_exhausted != "partial"
+        if postponed:
+            used = torch.zeros_like(used)
+        ledger.enter(
+            g.lane,
+            kept=used,
+            surplus=~used,
+            tokens_used=g.tokens * used,
+            responses_kept=g.size * used,
+            reward_kept=g.reward * used,
+        )
+        everything = bool(used.all())
+        waits = (self.surplus == "carry" or postponed) and not everything
+        self.buffer = pool.rows(~used[g.row_group]) if waits else None
+        if postponed:
+            return self._starve(ledger)
+        return pool if everything else pool.rows(used[g.row_group])
+
+    def _starve(self, ledger: Ledger) -> None:
+        """Raise, where that is the policy: how many groups, why, what to do."""
+        if self.on_exhausted != "error":
+            return
+        got = int((ledger.kept + ledger.surplus).min())
+        rounds = int(ledger.rounds.max())
+        why = "the data are over" if rounds < self.max_rounds else "no rounds are left"
+        error = Starved(
+            f"dynamic sampling: {got} of {self.n_groups} groups after {rounds} of "
+            f"max_rounds={self.max_rounds} rounds, {why}; raise max_rounds or "
+            "group_size, use easier prompts, or set on_exhausted to partial or skip"
+        )
+        error.ledger = ledger
+        raise error
+
+
+def _in_draw_order(prompts: Prompts, last_id: Tensor | None) -> Tensor:
+    """Check that ids grow: a reused id would merge two draws into one group."""
+    ids = prompts.group_id
+    before = ids if last_id is None else torch.cat([last_id, ids])
+    grow = bool((before.diff() > 0).all())
+    expect(grow, "group_id", "ids that do not grow", "a new, larger id for every draw")
+    return ids[-1:]
+
+
+def _rank_within(lane: Tensor, lanes: int) -> Tensor:
+    """The position of each group among those of its lane, in draw order: [groups]."""
+    if lanes == 1:
+        return torch.arange(len(lane))
+    order = torch.argsort(lane, stable=True)
+    size = torch.bincount(lane, minlength=lanes)
+    rank = torch.empty_like(lane)
+    rank[order] = torch.arange(len(lane)) - (size.cumsum(0) - size)[lane[order]]
+    return rank

@@ -7,6 +7,7 @@ breaking out of the iteration leaves `state` resumable.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -34,7 +35,7 @@ class Policy(Protocol):
         """group_size responses per prompt, rows of a prompt adjacent, not graded."""
 
     def log_prob(self, rollout: Rollout) -> Tensor:
-        """[B, T] log-probabilities in nats under the current weights, differentiable."""
+        """[B, T] log-probabilities in nats, current weights, differentiable."""
 
     def parameters(self) -> Iterable[Tensor]:
         """The tensors that the optimiser updates."""
@@ -151,8 +152,8 @@ def train(
 ) -> Iterator[Step]:
     """Run the loop from where `state` stands, yielding after every rollout.
 
-    Raises ``Starved`` by the sampler's policy and ``Diverged`` on a gradient that is not
-    finite, before it touches the weights. Source: paper Alg 1.
+    Raises ``Starved`` by the sampler's policy and ``Diverged`` on a gradient that is
+    not finite, before it touches the weights. Source: paper Alg 1.
     """
     while state.rollouts < schedule.rollouts:
         if state.rollouts % schedule.refresh_every == 0:
@@ -214,7 +215,15 @@ def update(
     if algorithm.overlong == "filter":
         mask = overlong_mask(mask, batch.truncated)
     diagnostics = []
+    if not mask.any():
+        warnings.warn(
+            f"rollout {state.rollouts + 1}: every response is masked (cut at "
+            f"l_max={schedule.l_max}), no update; raise l_max or use overlong='soft'",
+            stacklevel=2,
+        )
     for rows in minibatches(schedule, batch, state.generator):
+        if not mask[rows].any():
+            continue  # a step on a zero gradient would still move by momentum
         state.optimiser.zero_grad(set_to_none=True)
         diagnostics.append(
             accumulate(
@@ -241,17 +250,21 @@ def accumulate(
     advantage: Tensor,
     mask: Tensor,
 ) -> dict[str, Tensor]:
-    """Add a mini-batch's gradient, micro-batch by micro-batch; return summed diagnostics.
+    """Add a mini-batch's gradient, micro-batch by micro-batch; return the sums.
 
     The denominator is counted over the whole mini-batch, so that the split changes
     nothing (except under ``micro_token_mean``, whose dependence is the point).
     """
-    pieces = _micro_batches(schedule, algorithm, batch)
-    if algorithm.reduction == "micro_token_mean":
-        denominator = torch.tensor(float(len(pieces)))
-    else:
-        denominator = count_denominator(
-            mask, algorithm.reduction, group_ids=batch.group_id, lanes=batch.lane
+    splits = min(schedule.micro_batches, len(batch))
+    pieces = torch.tensor_split(torch.arange(len(batch)), splits)
+    whole = None
+    if algorithm.reduction != "micro_token_mean":
+        whole = count_denominator(
+            mask,
+            algorithm.reduction,
+            group_ids=batch.group_id,
+            l_max=schedule.l_max,
+            lanes=batch.lane,
         )
     total: dict[str, Tensor] = {}
     for rows in pieces:
@@ -264,14 +277,17 @@ def accumulate(
             eps_low=algorithm.eps_low,
             eps_high=algorithm.eps_high,
             reduction=algorithm.reduction,
-            denominator=denominator[rows] if denominator.ndim else denominator,
+            denominator=splits if whole is None else whole[rows],
             group_ids=part.group_id,
             l_max=schedule.l_max,
             dual_clip=algorithm.dual_clip,
+            lanes=part.lane,
         )
         if algorithm.kl_coef:
-            share = len(part) / len(batch)
-            loss = loss + algorithm.kl_coef * share * policy.kl_reference(part).mean()
+            # a mean over each lane's rows, summed over lanes, however it is split
+            rows_of_lane = torch.bincount(batch.lane)[part.lane]
+            kl = (policy.kl_reference(part) / rows_of_lane).sum()
+            loss = loss + algorithm.kl_coef * kl
         loss.backward()
         diagnostics["loss"] = loss.detach()
         for name, value in diagnostics.items():
@@ -298,7 +314,7 @@ def minibatches(schedule: Schedule, batch: Rollout, generator: Any) -> Iterator[
 
 
 def clip_gradients(schedule: Schedule, policy: Policy) -> None:
-    """Clip by norm or by value as the schedule says. Raises ``Diverged`` on NaN or inf."""
+    """Clip by norm or by value. Raises ``Diverged`` on NaN or inf."""
     parameters = [p for p in policy.parameters() if p.grad is not None]
     if schedule.clip_value is not None:
         torch.nn.utils.clip_grad_value_(parameters, schedule.clip_value)
@@ -309,14 +325,6 @@ def clip_gradients(schedule: Schedule, policy: Policy) -> None:
         )
     if schedule.clip_norm is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, schedule.clip_norm, norm)
-
-
-def _micro_batches(schedule: Schedule, algorithm: Algorithm, batch: Rollout):
-    rows = torch.arange(len(batch))
-    if algorithm.reduction == "group_token_mean":  # a group must stay whole
-        rows = torch.argsort(batch.group_id, stable=True)
-        return (rows,)
-    return torch.tensor_split(rows, min(schedule.micro_batches, len(rows)))
 
 
 def _optimiser(schedule: Schedule, parameters: list[Tensor]) -> torch.optim.Optimizer:
