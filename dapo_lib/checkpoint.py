@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors.torch as st
@@ -20,7 +20,9 @@ from torch import Tensor
 from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.files import digest, read_json, write_bytes, write_json
 from dapo_lib.rollout import Rollout
-from dapo_lib.train import Policy, State, Task
+
+if TYPE_CHECKING:  # the loop knows nothing of files, nor this of the loop
+    from dapo_lib.train import Policy, State, Task
 
 SCHEMA = "dapo-book/checkpoint/1"
 KEPT = 2
@@ -156,12 +158,12 @@ def _under(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _generator_state(generator: Any) -> Any:
-    """Torch generators, NumPy generators, and objects that hold `generators`."""
+    """Torch generators, NumPy generators, and lists or holders of `generators`."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
-    return [_generator_state(g) for g in generator.generators]
+    return [_generator_state(g) for g in getattr(generator, "generators", generator)]
 
 
 def _restore_generator(generator: Any, saved: Any) -> None:
@@ -170,5 +172,6 @@ def _restore_generator(generator: Any, saved: Any) -> None:
     elif isinstance(generator, np.random.Generator):
         generator.bit_generator.state = saved
     else:
-        for one, state in zip(generator.generators, saved, strict=True):
+        each = getattr(generator, "generators", generator)
+        for one, state in zip(each, saved, strict=True):
             _restore_generator(one, state)

@@ -20,8 +20,8 @@ from dapo_lib.errors import BadInput, DamagedFile
 def write_bytes(path: Path | str, data: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 
-    Temporary file in the same folder, fsync, rename. Raises ``BadInput`` naming the path
-    where the folder cannot be written or the disk is full; nothing is left behind.
+    Temporary file in the same folder, fsync, rename. Raises ``BadInput`` naming the
+    path where it cannot be written or the disk is full; nothing is left behind.
     """
     path = Path(path)
     temporary = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import re
 import sys
 
 import typer
@@ -52,15 +53,24 @@ def main(arguments: list[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             return 2
-        return _complain(_one_line(error), 2)
+        given = sys.argv[1:] if arguments is None else arguments
+        return _complain(_one_line(error, given), 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except DapoError as error:
         return _complain(str(error), error.exit_code)
 
 
-def _one_line(error: ClickException) -> str:
+def _one_line(error: ClickException, arguments: list[str]) -> str:
     message = " ".join(error.format_message().split())
+    option = re.search(r"'(--[a-z-]+)'", message)
+    if option:  # typer names the option but not always its value
+        joined = [a.removeprefix(option[1] + "=") for a in arguments]
+        values = [a for a, b in zip(joined, arguments, strict=True) if a != b]
+        if option[1] in arguments[:-1]:
+            values.append(arguments[arguments.index(option[1]) + 1])
+        if values and repr(values[-1]) not in message:
+            message += f" (got {values[-1]!r})"
     command = error.ctx.command_path if getattr(error, "ctx", None) else "dapo"
     return f"{message} (see `{command} --help`)"
 

@@ -56,5 +56,5 @@ def versions() -> dict[str, str]:
 
 
 def provenance(**facts: Any) -> dict[str, Any]:
-    """Commit, versions and code hash, plus the caller's facts (seeds, seconds, data)."""
+    """Commit, versions, code hash, and the caller's facts (seeds, seconds, data)."""
     return {"commit": commit(), "versions": versions(), "code": code_hash(), **facts}

@@ -39,7 +39,7 @@ def save(
 def load(name: str, folder: Path | str = FOLDER) -> pd.DataFrame:
     """The table of a published result; its provenance is in ``frame.attrs``.
 
-    Raises ``BadInput`` for an unknown name, ``DamagedFile`` where CSV and JSON disagree.
+    Raises ``BadInput`` for an unknown name, ``DamagedFile`` where CSV and JSON differ.
     """
     path = Path(folder) / f"{name}.csv"
     if not path.exists():

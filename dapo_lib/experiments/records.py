@@ -1,4 +1,4 @@
-"""What a notebook measured, written to `_build/results`, one file a notebook a language.
+"""What a notebook measured: `_build/results`, one file a notebook and language.
 
 Left out: presentation. publish/metrics_page.py compares and prints what is recorded.
 """
@@ -88,7 +88,7 @@ def load_records(path: Path | str) -> dict[str, Record]:
 
 
 def merge(paths: Sequence[Path]) -> dict[str, Record]:
-    """The records of several notebooks. Raises ``BadInput`` on a name in two of them."""
+    """The records of several notebooks. Raises ``BadInput`` on a name used twice."""
     merged: dict[str, Record] = {}
     for path in paths:
         for name, entry in load_records(path).items():

@@ -6,7 +6,7 @@ Left out: what a run does. A job is a frozen configuration and a function of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,21 +41,25 @@ def cache_folder() -> Path:
     return Path(os.environ.get("DAPO_CACHE") or Path(home) / "dapo-book") / "runs"
 
 
-def cached(job: Job, folder: Path) -> dict[str, Any] | None:
-    """The stored result of a job, or None; a damaged entry counts as absent."""
+def cached(key: str, folder: Path) -> dict[str, Any] | None:
+    """The stored result under a job's key, or None; a damaged entry is absent."""
     try:
-        return read_json(folder / f"{job.key}.json", SCHEMA)["result"]
+        return read_json(folder / f"{key}.json", SCHEMA)["result"]
     except (BadInput, DamagedFile):
         return None
 
 
-def run_cached(job: Job, folder: Path) -> dict[str, Any]:
-    """The result of a job, computed if need be; stored before it is returned."""
-    found = cached(job, folder)
+def run_cached(job: Job, folder: Path, key: str | None = None) -> dict[str, Any]:
+    """The result of a job, computed if need be; stored before it is returned.
+
+    `key` is the job's, where it was taken in another process.
+    """
+    key = key or job.key
+    found = cached(key, folder)
     if found is not None:
         return found
     result = job.run(job.config)
-    path = folder / f"{job.key}.json"
+    path = folder / f"{key}.json"
     write_json(path, SCHEMA, {"config": job.config, "result": result})
     return result
 
@@ -77,30 +81,32 @@ def sweep(
     count = workers or min(os.cpu_count() or 1, max(1, len(jobs)))
     expect(count >= 1, "workers", workers, "at least 1")
     folder = folder or cache_folder()
-    found = {job.key: cached(job, folder) for job in jobs}
-    todo = {job.key: job for job in jobs if found[job.key] is None}
+    keys = [job.key for job in jobs]
+    found = {key: cached(key, folder) for key in keys}
+    todo = {k: j for k, j in zip(keys, jobs, strict=True) if found[k] is None}
     bar = tqdm(total=len(found), initial=len(found) - len(todo), disable=not progress)
     with bar:
-        for key, result in _run_all(todo.values(), folder, count, backend):
+        for key, result in _run_all(todo, folder, count, backend):
             found[key] = result
             bar.update()
-    return [found[job.key] for job in jobs]
+    return [found[key] for key in keys]
 
 
-def _run_all(jobs: Iterable[Job], folder: Path, workers: int, backend: str):
+def _run_all(jobs: dict[str, Job], folder: Path, workers: int, backend: str):
     if workers == 1:
-        for job in jobs:
-            yield job.key, run_cached(job, folder)
+        for key, job in jobs.items():
+            yield key, run_cached(job, folder, key)
         return
     parallel = joblib.Parallel(
         n_jobs=workers, backend=backend, return_as="generator_unordered"
     )
-    yield from parallel(joblib.delayed(_keyed)(job, folder) for job in jobs)
+    tasks = (joblib.delayed(_keyed)(key, job, folder) for key, job in jobs.items())
+    yield from parallel(tasks)
 
 
-def _keyed(job: Job, folder: Path) -> tuple[str, dict[str, Any]]:
+def _keyed(key: str, job: Job, folder: Path) -> tuple[str, dict[str, Any]]:
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
     torch.set_num_threads(1)
-    return job.key, run_cached(job, folder)
+    return key, run_cached(job, folder, key)
