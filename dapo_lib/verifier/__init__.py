@@ -96,14 +96,11 @@ def _answer(text: str, mode: str) -> tuple[Span, Number]:
     if span.text is None:
         return span, Number(None, span.fault)
     number = read(span.text, gsm8k=mode == "gsm8k")
-    if span.bare and number.fault in _NOT_EVEN_AN_ANSWER:
+    if span.bare and number.fault and not rules.NUMERIC_START.match(span.text):
         return Span(None), Number(None, "no_answer")
     if mode == "aime" and number.value is not None:
         number = _aime(number.value)
     return span, number
-
-
-_NOT_EVEN_AN_ANSWER = ("no_digit", "not_a_number")
 
 
 def _aime(value: int | Fraction) -> Number:

@@ -6,8 +6,6 @@ line) an earlier one is not taken instead.
 
 from __future__ import annotations
 
-import re
-from collections import deque
 from typing import NamedTuple
 
 from dapo_lib.verifier import rules
@@ -40,21 +38,19 @@ def extract(text: str, mode: str) -> Span:
         return hashed
     if kind == "box":
         return _boxed(text, at)
-    if kind == "answer":
+    if kind == "line":
         return _line(text, at)
     return _bare(text) if mode != "answer" else Span(None, "no_answer")
 
 
 def _last_mark(text: str) -> tuple[int, str]:
     """End of the last mark and its kind; (-1, "") without one."""
-    ends = [(_last_end(pattern, text), "answer") for pattern in rules.ANSWER_MARKS]
-    last = max([*ends, (_last_end(rules.BOX_MARK, text), "box")])
-    return last if last[0] >= 0 else (-1, "")
-
-
-def _last_end(pattern: re.Pattern[str], text: str) -> int:
-    found = deque(pattern.finditer(text), maxlen=1)
-    return found[0].end() if found else -1
+    last, kind = -1, ""
+    for name, pattern in rules.MARKS:
+        for found in pattern.finditer(text):
+            if found.end() > last:
+                last, kind = found.end(), name
+    return last, kind
 
 
 def _hash_line(text: str, after: int) -> Span | None:
@@ -104,7 +100,7 @@ def _line(text: str, start: int) -> Span:
     if closing and (end := window.find(closing, 2)) > 0:
         return _checked(window[: end + 2])
     line = window.partition("\n")[0].partition("\r")[0]
-    return _checked(_without_special(line))
+    return _checked(_without_special(line.partition(rules.CLOSING)[0]))
 
 
 def _bare(text: str) -> Span:

@@ -72,11 +72,15 @@ def _unwrap(text: str) -> str:
 def _number(text: str) -> Number | None:
     """A number, a number at fault (too large, over zero), or None: not a number."""
     if text.endswith("%"):
-        part = _number_without_percent(text[:-1].removesuffix("\\").rstrip())
+        part = _number_without_percent(_unwrap(_before_percent(text)))
         if part is None or part.value is None:
             return part
         return Number(_plain(Fraction(part.value) / 100))
     return _number_without_percent(text)
+
+
+def _before_percent(text: str) -> str:
+    return text[:-1].removesuffix("\\").rstrip()
 
 
 def _number_without_percent(text: str) -> Number | None:
@@ -97,11 +101,13 @@ def _quotient(sign: str, above: str, below: str) -> Number | None:
         return a if a.value is None else b
     if b.value == 0:
         return Number(None, "zero_denominator")
-    value = Fraction(a.value) / b.value
+    value = Fraction(a.value, b.value)
     return Number(_plain(-value if sign == "-" else value))
 
 
 def _decimal(text: str) -> Number | None:
+    if text.isascii() and text.isdigit():
+        return Number(int(text))
     found = rules.DECIMAL.fullmatch(text)
     if not found:
         return None

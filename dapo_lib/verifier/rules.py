@@ -68,13 +68,17 @@ EMPHASIS = " \t\r\n*_`"
 FULL_STOPS = ".。"
 VARIABLE = re.compile(r"[A-Za-z] ?= ?")
 
-# Where an answer begins. Word: `Answer:`, `**Answer**:`, `The answer is:`, `答案：`.
+# Where an answer begins: `Answer:`, `**Answer**:`, `The answer is:`, `答案：`, and
+# the closing sentence of Minerva's prompt, which has no colon.
 _TAIL = r"[\s*_]{0,4}(?:is|是|为)?[\s*_]{0,4}[:：]"
-ANSWER_MARKS = (
-    re.compile(r"[Aa][Nn][Ss][Ww][Ee][Rr](?<![A-Za-z]......)" + _TAIL),
-    re.compile("答案" + _TAIL),
+MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("line", re.compile(r"[Aa][Nn][Ss][Ww][Ee][Rr](?<![A-Za-z]......)" + _TAIL)),
+    ("line", re.compile("答案" + _TAIL)),
+    ("line", re.compile(r"[Ff]inal [Aa]nswer is\b")),
+    ("line", re.compile("最终答案[是为]")),
+    ("box", re.compile(r"\\boxed\s{0,4}\{")),
 )
-BOX_MARK = re.compile(r"\\boxed\s{0,4}\{")
+CLOSING = ". I hope it is correct"
 HASH_MARK = "####"
 LETTER_MARK = "A:"  # GSM8K's other form, at the start of a line
 DISPLAY = {"$$": "$$", "\\[": "\\]"}
@@ -112,17 +116,20 @@ DIAGNOSES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("colon", re.compile(_N + r" ?:")),
     ("bad_separators", re.compile(r"[+-]? ?[0-9][0-9,.]*$")),
     ("mixed_number", re.compile(r"[+-]?[0-9]+ *(?: [0-9]+ ?/|\\[dtc]?frac)")),
-    (
-        "several_values",
-        re.compile(r"[(\[{\\]*" + _N + r"(?:[ ,;、]| or | and |或|和)+" + _N),
-    ),
+    ("several_values", re.compile(r"[(\[{\\]+" + _N + r"[,;]")),
+    ("several_values", re.compile(_N + r"(?:[ ;、]| or | and |或|和)+" + _N)),
+    ("words_beside", re.compile(r".*\\(?:text|mbox|mathrm)")),
+    ("words_beside", re.compile(_N + r" ?(?:°|\^ ?\{? ?\\circ)")),
     (
         "expression",
         re.compile(r"[^A-Za-z]*(?:[-+*^×·√!/=]|\\(?:times|cdot|sqrt|pi|frac))"),
     ),
     ("words_beside", re.compile(r"[\\$€£¥+-]* ?" + _N)),
-    ("words_beside", re.compile(r"[^0-9]*" + _N + r"$")),
+    ("words_beside", re.compile(r".*[^\W\d_]")),
 )
+
+# A response without a mark that begins like this was meant as a bare answer.
+NUMERIC_START = re.compile(r"[\s*_`$\\(\[{+−-]*[.０-９0-9]")
 
 ACCEPTED = ("same", "equal_value")
 REFUSED = (
