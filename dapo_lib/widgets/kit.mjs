@@ -202,7 +202,7 @@ function controls(ui, model) {
   }
 
   const button = (text, onclick, attributes) =>
-    h("button", { type: "button", onclick, ...attributes }, text);
+    h("button", { type: "button", onclick, ...attributes }, h("span", {}, text));
 
   return { put, slider, choice, check, checks, select, field, button };
 }

@@ -51,6 +51,10 @@ def make(name: str, lang: str = "en"):
     """A widget of each kind, with data where it takes some."""
     makers = {
         "epsilon": lambda: widgets.EpsilonExplorer(lang, grid=grid()),
+        "advantage": lambda: widgets.AdvantageExplorer(lang),
+        "group": lambda: widgets.GroupExplorer(lang),
+        "reduction": lambda: widgets.ReductionExplorer(lang),
+        "overlong": lambda: widgets.OverlongExplorer(lang),
     }
     return makers[name]()
 
