@@ -43,14 +43,14 @@ def k3(log_prob: Tensor, log_prob_ref: Tensor) -> Tensor:
     """Unbiased, never negative value estimate: (q - 1) - log q with q = ref / pi.
 
     Shape: two [...] -> [...] in nats. The gradient is that of KL(ref || pi), not of
-    KL(pi || ref): use it to report, not to train. log q is clamped to +-20 inside the
-    exponential only. Raises ``ValueError`` on different shapes.
+    KL(pi || ref): use it to report, not to train. log q is clamped at 20, where value
+    and gradient stop. Raises ``ValueError`` on different shapes.
 
     >>> round(float(k3(torch.tensor(-1.0), torch.tensor(-1.5))), 4)
     0.1065
     """
-    log_q = -_difference(log_prob, log_prob_ref)
-    return torch.expm1(log_q.clamp(-LOG_RATIO_CLAMP, LOG_RATIO_CLAMP)) - log_q
+    log_q = (-_difference(log_prob, log_prob_ref)).clamp(max=LOG_RATIO_CLAMP)
+    return torch.expm1(log_q) - log_q
 
 
 def straight_through(value: Tensor, gradient: Tensor) -> Tensor:
