@@ -95,6 +95,34 @@ def stamp(only: Only = None) -> None:
     typer.echo("\n".join(stamped) or "nothing to stamp")
 
 
+@book.command("to-text")
+def to_text(notebook: Annotated[str, typer.Argument(help="number or name")]) -> None:
+    """Print a notebook as one text file for writing (see CONTRIBUTING.md)."""
+    from dapo_lib.publish import prose, text
+    from dapo_lib.publish.layout import find_layout
+
+    for path in find_layout().select([notebook]):
+        typer.echo(text.dump(prose.read(path)), nl=False)
+
+
+@book.command("from-text")
+def from_text(
+    file: Annotated[
+        Path, typer.Argument(help="a text, named as its notebook: 04_x.md")
+    ],
+) -> None:
+    """Write notebooks/<name>.ipynb from a text; stamp its twins after re-reading."""
+    from dapo_lib.publish import prose, text
+    from dapo_lib.publish.layout import find_layout
+
+    if not file.is_file():
+        raise BadInput(f"{file}: no such file")
+    target = find_layout().notebooks / f"{file.stem}.ipynb"
+    old = prose.read(target) if target.exists() else None
+    text.write(target, text.load(file.read_text(encoding="utf-8"), old))
+    typer.echo(str(target))
+
+
 @book.command("frontend")
 def front_end() -> None:
     """Take MathJax and the Chinese font from npm (once)."""

@@ -1,0 +1,163 @@
+"""The book's Sphinx extension: thin, everything it does is in dapo_lib/publish.
+
+On `source-read` a notebook is replaced by its executed copy in the page's language;
+every page gets a link to the same page of the other language; results, glossary terms
+and search are fed from the build's own files. Left out: execution.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+
+from dapo_lib.errors import DapoError
+from dapo_lib.publish import chapter, glossary, languages, numbers, search
+from dapo_lib.publish.layout import Layout
+from dapo_lib.publish.outputs import Page
+
+log = logging.getLogger(__name__)
+PACKAGE = Path(glossary.__file__).resolve().parents[1]
+
+
+def lang_of(app: Sphinx) -> str:
+    """The two-letter language of the site that is being built."""
+    return languages.from_tag(app.config.language)
+
+
+def prepare(app: Sphinx, config: Any) -> None:
+    """Feed the glossary to the search's dictionary, and Chinese queries a splitter."""
+    layout = Layout(Path(app.confdir))
+    search.write_dictionary(glossary.load(layout), layout.build / "jieba.txt")
+    config.html_search_options = {"dict": str(layout.build / "jieba.txt")}
+    search.install_splitter(Path(__file__).parents[1] / "_static" / "split-query.js")
+    config.html_static_path.append(str(PACKAGE / "widgets" / "host.js"))
+    words = languages.interface(lang_of(app))
+    config.nb_code_prompt_show = words["show_code"]
+    config.nb_code_prompt_hide = words["hide_code"]
+
+
+def swap(app: Sphinx, docname: str, text: list[str]) -> None:
+    """Put the executed copy of a notebook in place of its source."""
+    if not docname.startswith("notebooks/"):
+        return
+    layout, lang = Layout(Path(app.confdir)), lang_of(app)
+    try:
+        notebook = chapter.executed(layout, docname.split("/")[-1], lang)
+        page = Page()
+        page.rewrite(notebook, "../_images")
+    except DapoError as error:
+        raise ExtensionError(f"{docname}: {error}") from error
+    chapter.write_figures(page.files, Path(app.outdir) / "_images")
+    text[0] = json.dumps(notebook)
+
+
+def clear(app: Sphinx, doctree: nodes.document) -> None:
+    """Undress our own HTML, or the theme paints a light box behind it in dark mode."""
+    for raw in doctree.findall(nodes.raw):
+        if 'class="dapo-' in raw.astext()[:120]:
+            raw["classes"] = ["dapo-output"]
+
+
+def hover(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Show a term's definition when the pointer rests on it."""
+    definitions = glossary.definitions(Layout(Path(app.confdir)), lang_of(app))
+    for reference in doctree.findall(nodes.reference):
+        inner = reference.next_node(nodes.inline)
+        if inner is not None and "std-term" in inner["classes"]:
+            target = reference.get("refuri", "").split("#term-")[-1]
+            name = reference.astext().lower()
+            found = definitions.get(name) or definitions.get(target.replace("-", " "))
+            if found:
+                reference["reftitle"] = found
+
+
+def link_languages(app, pagename, templatename, context, doctree) -> None:
+    """The header's language link, hreflang, and the page's security policy."""
+    context.update(languages.page_links(pagename, lang_of(app)))
+    context["metatags"] = context.get("metatags", "") + context["language_metatags"]
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Readers download their own language, executed and clean."""
+    if error is not None or app.builder.name != "html":
+        return
+    layout, lang = Layout(Path(app.confdir)), lang_of(app)
+    for docname in sorted(app.env.found_docs):
+        if docname.startswith("notebooks/"):
+            name = docname.split("/")[-1]
+            folder = Path(app.outdir) / "_sources" / "notebooks"
+            chapter.write_downloads(layout, name, lang, folder)
+    for page in Path(app.outdir).rglob("*.html"):
+        languages.tidy(page)
+
+
+class Result(SphinxRole):
+    """`{result}`name .1%``: a number that a notebook recorded, formatted."""
+
+    def run(self):
+        """The formatted number, or a warning (fatal under -W)."""
+        layout = Layout(Path(self.config.project_root or self.env.srcdir))
+        lang = languages.from_tag(self.config.language)
+        full = self.name == "interval"
+        try:
+            text = numbers.render(layout, self.text, lang, full=full)
+        except DapoError as error:
+            log.warning(str(error), location=self.get_location())
+            return [nodes.problematic(text=self.text)], []
+        return [nodes.inline(text=text, classes=["dapo-result"])], []
+
+
+class Glossary(Directive):
+    """The glossary page, from book/glossary.yml."""
+
+    def run(self) -> list[nodes.Node]:
+        """One definition list that `{term}` finds."""
+        env = self.state.document.settings.env
+        lang = languages.from_tag(env.config.language)
+        lines = glossary.page(Layout(Path(env.srcdir)), lang)
+        holder = nodes.container(classes=["dapo-glossary"])
+        source = str(Path(env.srcdir) / "book/glossary.yml")
+        content = StringList(lines, source=source)
+        self.state.nested_parse(content, self.content_offset, holder)
+        return [holder]
+
+
+def missing_term(app, env, node: pending_xref, contnode):
+    """A term may be written in either language: look its glossary entry up."""
+    if node.get("reftype") != "term":
+        return None
+    target = glossary.canonical(
+        Layout(Path(app.confdir)), node["reftarget"], lang_of(app)
+    )
+    if target is None or target == node["reftarget"]:
+        return None
+    domain = env.get_domain("std")
+    args = (env, node["refdoc"], app.builder, "term", target, node, contnode)
+    return domain.resolve_xref(*args)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect everything; the order of the handlers is that of a page's life."""
+    app.add_config_value("project_root", "", "env")
+    app.add_directive("dapo-glossary", Glossary)
+    app.add_role("result", Result())
+    app.add_role("interval", Result())
+    app.connect("config-inited", prepare)
+    app.connect("source-read", swap)
+    app.connect("doctree-read", clear)
+    app.connect("missing-reference", missing_term)
+    app.connect("doctree-resolved", hover)
+    app.connect("html-page-context", link_languages, priority=400)
+    app.connect("build-finished", finish)
+    app.add_js_file("host.js", loading_method="defer")
+    return {"parallel_read_safe": False, "parallel_write_safe": False}

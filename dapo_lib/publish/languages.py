@@ -1,0 +1,111 @@
+"""The two languages of the site: tags, page pairs, interface words, the entry page.
+
+Left out: sentences. Prose lives in the notebooks and in book/.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dapo_lib.errors import BadInput
+from dapo_lib.labels import label
+from dapo_lib.publish.layout import LANGS, LANGUAGE_TAGS
+
+NAMES = {"en": "English", "zh": "简体中文"}
+POLICY = (
+    "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' blob:; "
+    "style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'"
+)
+_INTERFACE = ("show_code", "hide_code", "show_solution", "hide_solution")
+
+
+def from_tag(tag: str) -> str:
+    """The two-letter language of a Sphinx language setting.
+
+    >>> from_tag("zh_CN"), from_tag("en")
+    ('zh', 'en')
+    """
+    lang = tag.replace("_", "-").split("-")[0]
+    if lang not in LANGS:
+        raise BadInput(f"language {tag!r}: expected en or zh_CN")
+    return lang
+
+
+def interface(lang: str) -> dict[str, str]:
+    """The few words that the build puts on a page itself."""
+    return {name: label(f"book.{name}", lang) for name in _INTERFACE}
+
+
+def twin(pagename: str, lang: str, other: str) -> str:
+    """The same page in the other language.
+
+    >>> twin("book/en/index", "en", "zh"), twin("notebooks/03_x", "en", "zh")
+    ('book/zh/index', 'notebooks/03_x')
+    """
+    own, its = f"book/{lang}/", f"book/{other}/"
+    return its + pagename.removeprefix(own) if pagename.startswith(own) else pagename
+
+
+def page_links(pagename: str, lang: str) -> dict[str, object]:
+    """What the templates need: the other language's page and the head's link tags."""
+    up = "../" * (pagename.count("/") + 1)
+    address = {
+        other: f"{up}{other}/{twin(pagename, lang, other)}.html" for other in LANGS
+    }
+    tags = [f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">']
+    for other in LANGS:
+        tag = LANGUAGE_TAGS[other]
+        tags.append(f'<link rel="alternate" hreflang="{tag}" href="{address[other]}">')
+    links = [
+        {
+            "name": NAMES[other],
+            "tag": LANGUAGE_TAGS[other],
+            "href": address[other],
+            "current": other == lang,
+        }
+        for other in reversed(LANGS)
+    ]
+    return {
+        "language_links": links,
+        "language_label": label("book.language", lang),
+        "language_metatags": "\n  ".join(["", *tags, ""]),
+    }
+
+
+def tidy(page: Path) -> None:
+    """Remove sphinx-thebe's inline scripts: no page starts a kernel."""
+    text = page.read_text(encoding="utf-8")
+    thebe = r"<script>\s*const thebe_selector.*?</script>|<script async[^>]*thebe.*?"
+    kept = re.sub(thebe + r"</script>", "", text, flags=re.S)
+    kept = re.sub(r"<script>let toggleHintShow.*?</script>", r"\g<0>", kept)
+    kept = re.sub(r"<script>const THEBE_JS_URL.*?</script>", "", kept, flags=re.S)
+    if kept != text:
+        page.write_text(kept, encoding="utf-8")
+
+
+ENTRY = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The DAPO book · DAPO 双语书</title>
+<link rel="alternate" hreflang="en" href="en/book/en/index.html">
+<link rel="alternate" hreflang="zh-CN" href="zh/book/zh/index.html">
+<script>
+const stored = (() => { try { return localStorage.getItem("dapo-lang"); }
+                        catch { return null; } })();
+const wanted = stored ?? (navigator.languages ?? [navigator.language])
+  .find((tag) => /^(zh|en)/i.test(tag)) ?? "en";
+const lang = /^zh/i.test(wanted) ? "zh" : "en";
+location.replace(`${lang}/book/${lang}/index.html`);
+</script>
+<style>body { font: 18px/1.6 system-ui, sans-serif; margin: 15vh auto;
+max-width: 30em; padding: 0 1em; color-scheme: light dark; }</style>
+</head>
+<body>
+<p><a href="en/book/en/index.html">The DAPO book (English)</a></p>
+<p lang="zh-CN"><a href="zh/book/zh/index.html">DAPO 双语书（简体中文）</a></p>
+</body>
+</html>
+"""

@@ -1,0 +1,115 @@
+"""The metrics page of each language: every recorded number, and where it comes from.
+
+Left out: the page's prose, which includes what is written here (book/*/metrics.md).
+"""
+
+from __future__ import annotations
+
+from dapo_lib.errors import DapoError
+from dapo_lib.experiments.provenance import provenance
+from dapo_lib.files import write_bytes
+from dapo_lib.labels import Lang, label, table
+from dapo_lib.publish.layout import LANGS, Layout
+from dapo_lib.publish.reference import Row, collect, faults, is_time
+
+COLUMNS = ("metric", "value", "interval", "seeds", "paper", "drift", "tolerance")
+
+
+def write(layout: Layout) -> list[str]:
+    """Write `_build/generated/metrics.<lang>.md`; the faults found, for the caller.
+
+    Raises ``DapoError`` where the two executions disagree.
+    """
+    rows = collect(layout)
+    for lang in LANGS:
+        path = layout.generated / f"metrics.{lang}.md"
+        write_bytes(path, page(rows, lang).encode())
+    return faults(rows, layout)
+
+
+def check(layout: Layout) -> None:
+    """Write the pages. Raises ``DapoError`` listing what left its tolerance."""
+    found = write(layout)
+    if found:
+        raise DapoError(f"metrics: {len(found)} fault(s): " + "; ".join(found))
+
+
+def page(rows: list[Row], lang: Lang) -> str:
+    """The tables of all notebooks and the provenance, as MyST."""
+    parts = []
+    for notebook in dict.fromkeys(row.notebook for row in rows):
+        own = [row for row in rows if row.notebook == notebook]
+        own.sort(key=lambda row: row.record.name)
+        parts.append(f"## {{doc}}`/notebooks/{notebook}`\n\n{_table(own, lang)}")
+    return "\n\n".join([*parts, _provenance(lang)]) + "\n"
+
+
+def _table(rows: list[Row], lang: Lang) -> str:
+    head = [label(f"book.{name}", lang) for name in COLUMNS]
+    lines = [_line(head), _line(["---"] * len(head))]
+    lines += [_line(_cells(row, lang)) for row in rows]
+    return "\n".join(lines)
+
+
+def _cells(row: Row, lang: Lang) -> list[str]:
+    entry = row.record
+    unit = f" {unit_words(entry.unit, lang)}" if entry.unit else ""
+    interval = ""
+    if entry.low is not None and entry.high is not None:
+        interval = f"[{_digits(entry.low)}, {_digits(entry.high)}]"
+    if row.drift is None:
+        drift = label("book.new", lang)
+    else:
+        drift = "0" if abs(row.drift) < 1e-12 else f"{row.drift:+.2g}"
+    if is_time(entry):
+        interval = interval or "–"
+    paper = "" if entry.paper is None else f"{_digits(entry.paper)} {entry.source}"
+    return [
+        metric_words(entry.name, lang),
+        f"{_digits(entry.value)}{unit}",
+        interval,
+        str(entry.seeds),
+        paper,
+        drift.replace("-", "−"),
+        f"{entry.tolerance:g}",
+    ]
+
+
+def metric_words(name: str, lang: Lang) -> str:
+    """What a metric is called: the label `metrics.<name>`, with its code name.
+
+    Raises ``DapoError`` where the label table lacks it.
+    """
+    if f"metrics.{name}" not in table():
+        raise DapoError(f"labels/metrics.yml: no words for the metric {name!r}")
+    return f"{label(f'metrics.{name}', lang)} (`{name}`)".replace(
+        " (", " (" if lang == "en" else "（"
+    ).replace("`)", "`)" if lang == "en" else "`）")
+
+
+def unit_words(unit: str, lang: Lang) -> str:
+    """A unit in the reader's language; a symbol stays as it is."""
+    key = f"metrics.unit_{unit}"
+    return label(key, lang) if key in table() else unit
+
+
+def _provenance(lang: Lang) -> str:
+    facts = provenance()
+    versions = ", ".join(f"{k} {v}" for k, v in sorted(facts["versions"].items()))
+    lines = [
+        f"## {label('book.provenance', lang)}",
+        "",
+        f"* {label('book.commit', lang)}: `{facts['commit'][:12]}`",
+        f"* {label('book.code', lang)}: `{facts['code'][:16]}`",
+        f"* {label('book.versions', lang)}: {versions}",
+    ]
+    return "\n".join(lines).replace(": ", "：" if lang == "zh" else ": ")
+
+
+def _line(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _digits(value: float) -> str:
+    text = f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return text.replace("-", "−")

@@ -1,0 +1,71 @@
+"""What a notebook shows beside figures: a function's source, a table, a widget.
+
+Left out: figures (plots.py) and the exercises' checker (check.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+
+def source(*functions: Callable[..., Any], docstring: bool = False) -> None:
+    """Print the lines that implement something, as they stand in the library."""
+    from IPython.display import display
+
+    text = "\n\n".join(code(f, docstring=docstring) for f in functions)
+    markdown = f"```python\n{text}\n```\n"
+    display({"text/markdown": markdown, "text/plain": text}, raw=True)
+
+
+def code(function: Callable[..., Any], *, docstring: bool = False) -> str:
+    """The source of a function, under a comment that names its file.
+
+    >>> print(code(lambda_of).splitlines()[0])
+    # dapo_lib/show.py
+    """
+    text = textwrap.dedent(inspect.getsource(function))
+    node = ast.parse(text).body[0]
+    if not docstring and ast.get_docstring(node) is not None:
+        first = node.body[0]
+        lines = text.splitlines()
+        text = "\n".join(lines[: first.lineno - 1] + lines[first.end_lineno :])
+    file = function.__module__.replace(".", "/") + ".py"
+    return f"# {file}\n{text.strip()}"
+
+
+def lambda_of() -> None:
+    """A function for the doctest above."""
+
+
+def table(rows: Any, *, caption: str = "", digits: int = 3) -> None:
+    """Display a small table (DataFrame or list of dicts), its numbers rounded alike."""
+    import pandas as pd
+    from IPython.display import display
+
+    frame = pd.DataFrame(rows)
+    html = frame.to_html(
+        index=False,
+        border=0,
+        classes="dapo-table",
+        float_format=lambda v: f"{v:.{digits}f}".replace("-", "\N{MINUS SIGN}"),
+    )
+    if caption:
+        opening, rest = html.split(">", 1)
+        html = f"{opening}><caption>{escape(caption)}</caption>{rest}"
+    html = f'<div class="dapo-table-box">{html}</div>'
+    text = frame.to_string(index=False, float_format=lambda v: f"{v:.{digits}f}")
+    display({"text/html": html, "text/plain": text}, raw=True)
+
+
+def widget(model: Any) -> None:
+    """Display a widget and, for print and screen readers, its message in a sentence."""
+    from IPython.display import display
+
+    display(model)
+    sentence = model.describe()
+    display({"text/markdown": sentence, "text/plain": sentence}, raw=True)
