@@ -83,6 +83,11 @@ def need(data: Mapping, where: str, *keys: str) -> None:
     expect(not missing, where, f"no {', '.join(missing)}", wanted)
 
 
+def in_language(label: Mapping[str, str] | str, lang: Lang) -> str:
+    """A label that travels with data, {en, zh} or plain, in one language."""
+    return label if isinstance(label, str) else label[lang]
+
+
 class DapoWidget(anywidget.AnyWidget):
     """A widget with a language and its words in both.
 
