@@ -1,8 +1,8 @@
 """A notebook as one text file for writing, and back: `%% name kind` starts each cell.
 
-Kinds: `en`, `zh` (prose of a language), `both` (a formula on its own), `code` followed by
-tags. The parameters cell is put first if the text has none. Left out: outputs; sources
-carry none. jupytext works on the same notebooks.
+Kinds: `en`, `zh` (prose of a language), `both` (a formula on its own), `code` followed
+by tags. The parameters cell is put first if the text has none. Left out: outputs;
+sources carry none. jupytext works on the same notebooks.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ def skeleton(text: str) -> dict[str, object]:
         "roles": targets,
         "labels": Counter(re.findall(r"^\(([\w-]+)\)=", rest, re.M)),
         "directives": Counter(re.findall(r"^[`:]{3,}\{([\w:-]+)\}", rest, re.M)),
+        "links": Counter(re.findall(r"\]\(([^)\s]+)\)", rest)),
         "options": Counter(f"{k} {v.strip()}" for k, v in options),
     }
 

@@ -57,19 +57,15 @@ def clean(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failed_cell(partial: Path) -> str:
-    """The id of the cell that was running when the run stopped."""
+    """The id of the last cell that was begun."""
     document = json.loads(partial.read_text(encoding="utf-8"))
-    for cell in document["cells"]:
-        status = cell["metadata"].get("papermill", {}).get("status")
-        if status in ("failed", "running"):
-            return repr(cell.get("id"))
-    pending = [
-        c.get("id")
-        for c in document["cells"]
-        if c["metadata"].get("papermill", {}).get("status") == "pending"
-        and c["cell_type"] == "code"
+    status = [
+        (cell["metadata"].get("papermill", {}).get("status"), cell.get("id"))
+        for cell in document["cells"]
+        if cell["cell_type"] == "code"
     ]
-    return repr(pending[0]) if pending else "unknown"
+    begun = [name for state, name in status if state not in (None, "pending")]
+    return repr(begun[-1] if begun else status[0][1])
 
 
 def _fail(line: str) -> int:
