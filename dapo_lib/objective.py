@@ -313,7 +313,8 @@ def _checked(log_prob, log_prob_old, advantage, mask) -> tuple[Tensor, Tensor]:
         "advantage": advantage.isfinite().all(),
     }
     if not bool(torch.stack(list(fine.values())).all()):
-        _complain({name: bool(value) for name, value in fine.items()})
+        values = {"log_prob": log_prob, "log_prob_old": log_prob_old}
+        _complain({n: bool(v) for n, v in fine.items()}, values, binary, mask)
     return binary, advantage
 
 
@@ -325,9 +326,15 @@ def _possible(log_prob: Tensor, mask: Tensor) -> Tensor:
     return (low > -torch.inf) & (high <= ROUNDING)
 
 
-def _complain(fine: dict[str, bool]) -> None:
-    expect(fine["mask"], "mask", "a value besides 0 and 1", "0 or 1, or a bool tensor")
-    wanted = "finite log-probabilities <= 0 wherever the mask is 1"
-    for name in ("log_prob", "log_prob_old"):
-        expect(fine[name], name, "a value that is NaN, infinite or above 0", wanted)
+def _complain(fine, values, binary, mask) -> None:
+    """Name the first argument at fault, and a value that shows it."""
+    if not fine["mask"]:
+        odd = mask[(mask != 0) & (mask != 1)][0].item()
+        expect(False, "mask", f"the value {odd}", "0 or 1, or a bool tensor")
+    for name, value in values.items():
+        if not fine[name]:
+            seen = value.detach()[binary]
+            odd = seen[~(seen.isfinite() & (seen <= ROUNDING))][0].item()
+            wanted = "finite log-probabilities <= 0 wherever the mask is 1"
+            expect(False, name, f"the value {odd}", wanted)
     expect(fine["advantage"], "advantage", "NaN or inf", "finite numbers in every row")

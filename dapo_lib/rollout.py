@@ -87,6 +87,18 @@ class Rollout:
         return {name: value for name, value in every.items() if value is not None}
 
 
+def rule_reward(correct: Tensor, *, right: float = 1.0, wrong: float = -1.0) -> Tensor:
+    """The rule reward of Eq 7: `right` for an equivalent answer, `wrong` otherwise.
+
+    Shape: correct [...] of 0/1 -> [...] float64. No answer at all is wrong, not a third
+    value: a group must not learn that silence beats an error.
+
+    >>> rule_reward(torch.tensor([1, 0]))
+    tensor([ 1., -1.], dtype=torch.float64)
+    """
+    return wrong + (right - wrong) * correct.bool().to(torch.float64)
+
+
 class ResponseMask(NamedTuple):
     """Where responses are: mask [B, T] bool, length [B] tokens, truncated [B]."""
 
