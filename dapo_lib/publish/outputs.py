@@ -84,7 +84,8 @@ def page_models(ids: dict[str, str], saved: dict[str, Any]) -> dict[str, Any]:
 
 def block(content: dict[str, Any]) -> str:
     """The JSON block of a page; no text in it can close the element."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    how = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
+    text = json.dumps(content, separators=(",", ":"), **how)
     text = text.replace("<", "\\u003c")
     return f'<script type="application/json" id="dapo-widgets">{text}</script>'
 

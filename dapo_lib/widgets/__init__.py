@@ -11,6 +11,7 @@ from dapo_lib.widgets.mechanisms import MechanismToggles
 from dapo_lib.widgets.overlong import OverlongExplorer
 from dapo_lib.widgets.reduction import ReductionExplorer
 from dapo_lib.widgets.trap import TrapExplorer
+from dapo_lib.widgets.verifier import VerifierExplorer
 
 __all__ = [
     "AdvantageExplorer",
@@ -21,4 +22,5 @@ __all__ = [
     "OverlongExplorer",
     "ReductionExplorer",
     "TrapExplorer",
+    "VerifierExplorer",
 ]

@@ -49,13 +49,16 @@ def module_text(name: str) -> str:
     return "\n".join(line for line in stripped if line and not line.startswith("//"))
 
 
-def texts_of(name: str) -> dict[str, dict[str, str]]:
-    """All labels `widgets.<name>.<key>` as {lang: {key: words}}."""
+def style_text() -> str:
+    """The widgets' style sheet without the blanks that only people need."""
+    return re.sub(r"(?<=[{};,:])\s+|\s+(?=[{}])", "", asset("kit.css"))
+
+
+def texts_of(name: str, lang: Lang) -> dict[str, str]:
+    """All labels `widgets.<name>.<key>` in a language, as {key: words}."""
     prefix = f"widgets.{name}."
-    own = {
-        k.removeprefix(prefix): v for k, v in table().items() if k.startswith(prefix)
-    }
-    return {lang: {key: words[lang] for key, words in own.items()} for lang in LANGS}
+    own = [key for key in table() if key.startswith(prefix)]
+    return {key.removeprefix(prefix): table()[key][lang] for key in own}
 
 
 def compact(data: Any, digits: int = 4) -> Any:
@@ -89,7 +92,7 @@ def in_language(label: Mapping[str, str] | str, lang: Lang) -> str:
 
 
 class DapoWidget(anywidget.AnyWidget):
-    """A widget with a language and its words in both.
+    """A widget with a language and its words.
 
     `lang` is "en" or "zh"; the page's own language wins in the static book. Raises
     ``BadInput`` on another language, ``TraitError`` on a value outside its trait.
@@ -104,12 +107,20 @@ class DapoWidget(anywidget.AnyWidget):
         unknown = [key for key in traits if not self.has_trait(key)]
         known = ", ".join(sorted(self.choices()))
         expect(not unknown, type(self).__name__, ", ".join(unknown), f"one of {known}")
-        super().__init__(lang=lang, texts=texts_of(self.name), **traits)
+        super().__init__(lang=lang, texts=self.texts_in(lang), **traits)
+
+    def texts_in(self, lang: Lang) -> dict[str, str]:
+        """The words that travel with the widget; changing `lang` sends the others."""
+        return texts_of(self.name, lang)
+
+    @traitlets.observe("lang")
+    def _translate(self, change: dict) -> None:
+        self.texts = self.texts_in(change["new"])
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         if cls.__dict__.get("name"):  # not the copy that add_traits makes
             cls._esm = module_text(cls.name)
-            cls._css = asset("kit.css")
+            cls._css = style_text()
         super().__init_subclass__(**kwargs)
 
     @classmethod

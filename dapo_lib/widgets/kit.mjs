@@ -106,7 +106,7 @@ function reader(model) {
 
 function translator(model) {
   const lang = model.get("lang") === "zh" ? "zh" : "en";
-  const texts = model.get("texts")?.[lang] ?? {};
+  const texts = model.get("texts") ?? {};
   const t = (key, values = {}) => {
     const text = Object.hasOwn(texts, key) ? `${texts[key]}` : key;
     return text.replace(/(?<!_)\{(\w+)\}/g, (all, name) =>
@@ -116,7 +116,8 @@ function translator(model) {
   // a label that travels with data: {en, zh} or a plain string
   const say = (label) =>
     label && typeof label === "object" ? `${label[lang] ?? label.en ?? ""}` : `${label ?? ""}`;
-  return { lang, t, say };
+  const join = (...parts) => parts.filter(Boolean).join(lang === "zh" ? "" : " ");
+  return { lang, t, say, join };
 }
 
 function controls(ui, model) {

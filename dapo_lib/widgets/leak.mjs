@@ -27,12 +27,18 @@ export function swarm(values, gap) {
   });
 }
 
+const letter = (i) => String.fromCharCode(65 + i);
+
+// "−A−B" under the dots of the set without leaks A and B
+const mark = (runs, set, all) =>
+  runs.leaks.map((l, i) => (set.removed.includes(l.key) ? `−${letter(i)}` : "")).join("") || all;
+
 function build(ui) {
   const { runs } = ui;
   ui.panel = h("div", { class: "dw-panel" });
   return [
     h("div", { class: "dw-row" },
-      ui.checks("removed", ui.t("remove"), runs.leaks.map((l) => [l.key, ui.say(l.label)]))),
+      ui.checks("removed", ui.t("remove"), runs.leaks.map((l, i) => [l.key, `${letter(i)} · ${ui.say(l.label)}`]))),
     ui.panel,
     legend([[ui.t("seed"), "c1", "dot"], [ui.t("mean"), "c2"], [ui.t("chance"), "c0", "dash"], [ui.t("leak_only"), "cb", "dash"]]),
   ];
@@ -47,7 +53,7 @@ function draw(ui) {
   const all = runs.sets.flatMap((s) => s.values).concat(runs.chance, runs.leak_only);
   const low = Math.max(0, Math.min(...all) - 0.05);
   const p = plot(ui.panel, { x: [-1, runs.sets.length], y: [low, Math.min(1, Math.max(...all) + 0.05)],
-    height: 270, xticks: [], ylabel: ui.t("accuracy"), label: ui.t("plot"), yfmt: (v) => fmt(v, 1) });
+    height: 270, xticks: runs.sets.map((_, i) => i), xfmt: (i) => mark(runs, runs.sets[i], ui.t("all")), ylabel: ui.t("accuracy"), label: ui.t("plot"), yfmt: (v) => fmt(v, 1) });
   p.hline(runs.chance, "c0");
   p.hline(runs.leak_only, "cb");
   runs.sets.forEach((s, at) => {
@@ -64,7 +70,7 @@ function draw(ui) {
     names, mean: fmt(set.mean, 3), low: fmt(set.low ?? NaN, 3), high: fmt(set.high ?? NaN, 3),
     n: sig(set.values.length), chance: fmt(runs.chance, 3), leak: fmt(runs.leak_only, 3),
   });
-  return exact ? text : { text: `${ui.t("snapped")} ${text}`, bad: true };
+  return exact ? text : { text: ui.join(ui.t("snapped"), text), bad: true };
 }
 
 export default {

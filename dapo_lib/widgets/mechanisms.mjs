@@ -81,8 +81,9 @@ function draw(ui) {
   const s = series(runs, arm, metric, axis);
   const o = series(runs, other, metric, axis);
   const say = (v) => (v === undefined ? "–" : show(v));
-  const text = (wrong.length ? `${ui.t("snapped", { arm: ui.say(arm.label), wrong: names })} ` : "") +
-    ui.t("summary", { arm: ui.say(arm.label), end: say(s.end), other: ui.say(other.label), was: say(o.end), metric: ui.say(label.label) });
+  const text = ui.join(
+    wrong.length && ui.t("snapped", { arm: ui.say(arm.label), wrong: names }),
+    ui.t("summary", { arm: ui.say(arm.label), end: say(s.end), other: ui.say(other.label), was: say(o.end), metric: ui.say(label.label) }));
   return { text, bad: wrong.length > 0 };
 }
 

@@ -103,9 +103,9 @@ function draw(ui) {
     ]), { caption: ui.t("answer") }));
   const at = penalty(o.mark, o.lMax, o.lCache);
   const early = o.lMax < o.cap;
-  return { bad: early, text: ui.t("summary", {
+  return { bad: early, text: ui.join(ui.t("summary", {
     start: count(slopeStart(o.lMax, o.lCache)), end: count(o.lMax), n: count(o.mark), p: fmt(at),
-  }) + (early ? ` ${ui.t("early", { gap: count(o.cap - o.lMax), cap: count(o.cap) })}` : "") };
+  }), early && ui.t("early", { gap: count(o.cap - o.lMax), cap: count(o.cap) })) };
 }
 
 export default { render: (view) => mount(view, { build, draw }) };

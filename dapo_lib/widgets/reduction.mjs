@@ -100,17 +100,17 @@ function draw(ui) {
       const all = w.filter((_, i) => b.long[i] === is).map((v) => v / even);
       if (!all.length) return "–";
       const [low, top] = [Math.min(...all), Math.max(...all)];
-      return top - low < 1e-9 ? `×${sig(low, 3)}` : `×${sig(low, 2)}…${sig(top, 2)}`;
+      return top - low < 1e-9 ? `×${sig(low, 3)}` : `×${sig(low, 2)}–${sig(top, 2)}`;
     };
     return [h("span", {}, h("code", {}, name)), span(false), span(true),
-      shareBar(sum(false), sum(true)), fmt(now, 3)];
+      { text: shareBar(sum(false), sum(true)), cls: "dw-roomy", left: true }, fmt(now, 3)];
   });
   ui.table.replaceChildren(table(
-    [ui.t("reduction"), ui.t("short_weight"), ui.t("long_weight"), { text: ui.t("share"), left: true }, ui.t("value")],
+    [ui.t("reduction"), ui.t("short_weight"), ui.t("long_weight"), { text: ui.t("share"), cls: "dw-roomy", left: true }, ui.t("value")],
     rows, { caption: ui.t("reduction") }));
   const seq = weights(b.lengths, b.groups, whole, "seq_mean", o.lMax);
   const ratio = o.nLong && o.nLong < 8 ? seq[0] / seq[7] : 1;
-  const text = ui.t("summary", { ratio: sig(ratio, 3) }) + " " + (changed.length
+  const text = ui.join(ui.t("summary", { ratio: sig(ratio, 3) }), changed.length
     ? ui.t("moved", { from: fmt(changed[0][1], 3), to: fmt(changed[0][2], 3), n: o.parts })
     : ui.t(o.parts === 1 ? "unsplit" : "unmoved", { n: o.parts }));
   return { text, bad: changed.length > 0 };

@@ -138,6 +138,7 @@ def make(name: str, lang: str = "en"):
         "leak": lambda: widgets.LeakRemover(lang, runs=leaks()),
         "mechanisms": lambda: widgets.MechanismToggles(lang, runs=runs()),
         "trap": lambda: widgets.TrapExplorer(lang, traps=traps()),
+        "verifier": lambda: widgets.VerifierExplorer(lang),
         "group": lambda: widgets.GroupExplorer(lang),
         "reduction": lambda: widgets.ReductionExplorer(lang),
         "overlong": lambda: widgets.OverlongExplorer(lang),
