@@ -102,6 +102,7 @@ FRAC = re.compile(
 CURRENCY = re.compile(r"([+-]?) ?\\?[$€£¥]")
 UNIT = re.compile(
     r" ?(?:\\text\{[^{}0-9]*\}|\\?%"
+    r"|°[CF]?"
     r"|(?:square |cubic )?[^\W\d_]+[²³]?(?:(?:/| per )[^\W\d_]+[²³]?)?)$"
 )
 MULTIPLIERS = frozenset(

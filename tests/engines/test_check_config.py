@@ -8,6 +8,7 @@ import pytest
 
 from dapo_lib.cli import main
 from dapo_lib.engines.check_config import check_config
+from dapo_lib.engines.check_config import names as names_module
 from dapo_lib.engines.check_config.names import Names, from_table, names
 from dapo_lib.errors import BadInput
 
@@ -404,6 +405,17 @@ def test_names_come_from_an_installed_package(tmp_path, monkeypatch):
     assert isinstance(found, Names)
     assert (found.version, found.source) == ("9.9", "installed")
     assert found.knows("algorithm.new_key")
+
+
+def test_another_version_than_the_tested_one_is_said(report, monkeypatch):
+    newer = Names("trl", "9.9", "installed", from_table("trl").defaults, frozenset())
+    monkeypatch.setattr(names_module, "installed", lambda engine: newer)
+    names.cache_clear()
+    try:
+        r = report("GRPOConfig(epsilon_high=0.28)", "a.py")
+    finally:
+        names.cache_clear()
+    assert r.version == "9.9" and any("1.16.0" in note for note in r.notes)
 
 
 @pytest.mark.data

@@ -34,8 +34,9 @@ def read(text: str, path: Path) -> Source:
     variables: dict[str, str] = {}
     verl = Source("verl", "overrides")
     trl = Source("trl", "overrides")
-    for line, raw in _logical_lines(text):
-        words = _words(raw, variables, line, path)
+    for line, raw in enumerate(text.splitlines(), start=1):
+        # an override is one word, so a line needs no other line to be read
+        words = _words(raw.rstrip().removesuffix("\\"), variables)
         if words and words[0] in ("export", "readonly", "local"):
             words = words[1:]
         while words and (found := ASSIGNMENT.fullmatch(words[0])):
@@ -55,21 +56,7 @@ def read(text: str, path: Path) -> Source:
     raise not_one(path, "no override of verl and no option of TRL's GRPOConfig")
 
 
-def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with their numbers, a trailing backslash joining the next one."""
-    lines, start, held = [], 1, ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not held:
-            start = number
-        if line.rstrip().endswith("\\") and not line.lstrip().startswith("#"):
-            held += line.rstrip()[:-1] + " "
-            continue
-        lines.append((start, held + line))
-        held = ""
-    return [*lines, (start, held)] if held else lines
-
-
-def _words(raw: str, variables: dict[str, str], line: int, path: Path) -> list[str]:
+def _words(raw: str, variables: dict[str, str]) -> list[str]:
     try:
         # split first: a variable's text can then never become two words or a quote
         words = shlex.split(_protect(raw), comments=True)
