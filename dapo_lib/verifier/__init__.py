@@ -62,7 +62,7 @@ def verify(response: str, reference: str | int, *, mode: str = "auto") -> Verdic
     'reference_unparsable'
     """
     _check(response, mode)
-    wanted = _reference(_text_of(reference), mode)
+    wanted = _read_reference(_text_of(reference), mode)
     if wanted is None:
         return Verdict(None, None, rules.UNPARSABLE)
     text, value = wanted
@@ -107,6 +107,12 @@ def _aime(value: int | Fraction) -> Number:
     if not isinstance(value, int):
         return Number(None, "not_an_integer")
     return Number(value) if value in AIME_RANGE else Number(None, "out_of_range")
+
+
+def _read_reference(text: str, mode: str) -> tuple[str, int | Fraction] | None:
+    """Long references are read each time, so that the cache stays small."""
+    known = _reference if len(text) <= rules.WINDOW else _reference.__wrapped__
+    return known(text, mode)
 
 
 @lru_cache(maxsize=4096)

@@ -45,7 +45,7 @@ def read(answer: str, *, gsm8k: bool = False) -> Number:
 def clean(answer: str) -> str:
     """Same characters, no wrappers, no emphasis, no full stop, no `x =`."""
     text = answer if answer.isascii() else answer.translate(rules.SAME_CHARACTER)
-    if "\\" in text or "{" in text or "~" in text:
+    if "\\" in text or "{" in text:
         for spelled, meant in rules.SAME_LATEX:
             text = text.replace(spelled, meant)
     text = _unwrap(text.strip(rules.EMPHASIS))

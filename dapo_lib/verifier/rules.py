@@ -38,7 +38,6 @@ SAME_LATEX: tuple[tuple[str, str], ...] = (
     ("\\:", " "),
     ("\\ ", " "),
     ("\\quad", " "),
-    ("~", " "),
     ("\\displaystyle", ""),
     ("\\left(", "("),
     ("\\right)", ")"),
@@ -123,7 +122,9 @@ DIAGNOSES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("words_beside", re.compile(_N + r" ?(?:°|\^ ?\{? ?\\circ)")),
     (
         "expression",
-        re.compile(r"[^A-Za-z]*(?:[-+*^×·√!/=]|\\(?:times|cdot|sqrt|pi|frac))"),
+        re.compile(
+            r"[^A-Za-z]*(?:[-+*^×·√!/=~≈]|\\(?:times|cdot|sqrt|pi|frac|approx))"
+        ),
     ),
     ("words_beside", re.compile(r"[\\$€£¥+-]* ?" + _N)),
     ("words_beside", re.compile(r".*[^\W\d_]")),
