@@ -84,6 +84,23 @@ def tidy(page: Path) -> None:
         page.write_text(kept, encoding="utf-8")
 
 
+FRONT = """<!doctype html>
+<html lang="{tag}">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<meta http-equiv="refresh" content="0; url=book/{lang}/index.html">
+</head>
+<body><p><a href="book/{lang}/index.html">{title}</a></p></body>
+</html>
+"""
+
+
+def front_page(lang: str) -> str:
+    """The page at the root of a language, which leads to its home page."""
+    return FRONT.format(lang=lang, tag=LANGUAGE_TAGS[lang], title=NAMES[lang])
+
+
 ENTRY = """<!doctype html>
 <html lang="en">
 <head>

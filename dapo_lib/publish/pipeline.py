@@ -76,6 +76,7 @@ def join(layout: Layout, langs: Sequence[str]) -> Path:
         target = layout.site / lang
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(layout.build / "book" / lang / "_build" / "html", target)
+        write_bytes(target / "index.html", languages.front_page(lang).encode())
     write_bytes(layout.site / "index.html", languages.ENTRY.encode())
     write_bytes(layout.site / ".nojekyll", b"")  # or Pages hides _static
     return layout.site / "index.html"
