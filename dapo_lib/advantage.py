@@ -53,6 +53,7 @@ def group_advantages(
     >>> group_advantages(torch.tensor([1.0, -1, -1, -1]), torch.zeros(4), eps=0)
     tensor([ 1.5000, -0.5000, -0.5000, -0.5000], dtype=torch.float64)
     """
+    rewards, group_ids = torch.as_tensor(rewards), torch.as_tensor(group_ids)
     rewards = _checked(rewards, group_ids, include, lanes)
     _check_options(ddof, eps, scale, baseline, tolerance)
     groups, batch = _Sets(rewards, group_ids, include), None

@@ -6,6 +6,7 @@ maximised, the loss is its negative.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import torch
@@ -265,7 +266,7 @@ def _wide(values: Tensor) -> Tensor:
 
 def _check_options(eps_low, eps_high, dual_clip) -> None:
     def number(value: object) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, Real) and not isinstance(value, bool)
 
     fine = number(eps_low) and 0 <= eps_low <= 1
     expect(fine, "eps_low", eps_low, "a number, 0 <= eps_low <= 1")

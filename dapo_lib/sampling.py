@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -167,7 +168,7 @@ class DynamicSampler:
     def __post_init__(self) -> None:
         for name in ("n_groups", "group_size", "max_rounds", "lanes"):
             value = getattr(self, name)
-            whole = isinstance(value, int) and value >= 1
+            whole = isinstance(value, Integral) and value >= 1
             expect(whole, name, repr(value), "a whole number >= 1")
         expect(self.oversample >= 1, "oversample", self.oversample, "a factor >= 1")
         for name, choices in (("on_exhausted", OnExhausted), ("surplus", Surplus)):
