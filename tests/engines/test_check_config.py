@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dapo_lib.cli import main
-from dapo_lib.engines.check_config import check_config
+from dapo_lib.engines.check_config import check_config, render
 from dapo_lib.engines.check_config import names as names_module
 from dapo_lib.engines.check_config.names import Names, from_table, names
 from dapo_lib.errors import BadInput
@@ -426,3 +429,36 @@ def test_verls_own_answers_on_its_names(report, oracles):
     for rejected in data["rejected"]:
         text = f"{rejected[0]}\ndata.train_batch_size=512\n"
         assert [k.key for k in report(text).refused] == [rejected[0].split("=")[0]]
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2),
+    max_leaves=3,
+)
+TRL_KEYS = sorted(from_table("trl").own)
+VERL_KEYS = [
+    *(f"actor_rollout_ref.actor.clip_ratio_{side}" for side in ("low", "high", "c")),
+    *("algorithm.filter_groups.enable", "algorithm.filter_groups.metric", "data.x"),
+    *("data.train_batch_size", "actor_rollout_ref.actor.ppo_mini_batch_size"),
+    *("reward.reward_manager.name", "data.max_response_length", "algorithm.a.b"),
+    "reward.reward_kwargs.overlong_buffer_cfg.len",
+]
+
+
+@given(st.dictionaries(st.sampled_from([*TRL_KEYS, *VERL_KEYS]), ODD, min_size=1))
+@settings(max_examples=60, deadline=None)
+def test_any_values_get_a_report(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("odd") / "c.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    found = check_config(path)
+    assert render(found) and json.dumps(found.as_dict())
+
+
+@given(st.text(max_size=200), st.sampled_from([".sh", ".py", ".yaml", ".json"]))
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_a_report_or_one_error(tmp_path_factory, text, suffix):
+    path = tmp_path_factory.mktemp("any") / f"c{suffix}"
+    path.write_text(f"GRPOConfig({text}\ndata.a={text}", encoding="utf-8")
+    with contextlib.suppress(BadInput):
+        render(check_config(path))

@@ -26,8 +26,19 @@ def unknown(mechanism: str, effective: Mapping[str, Any]) -> Finding | None:
 
 
 def is_number(value: Any) -> bool:
-    """A number that is not a truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A finite number of a size that an option can have; not a truth value.
+
+    >>> is_number(0.2), is_number(True), is_number(float("nan"))
+    (True, False, False)
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and -1e15 < value < 1e15
+
+
+def plain(value: Any) -> Any:
+    """Numbers, text, truth values and unknowns as they are; anything else as text."""
+    simple = value is None or isinstance(value, bool | int | float | str | Unknown)
+    return value if simple else str(value)[:60]
 
 
 def clip(low: Any, high: Any, change: tuple[str, ...]) -> Finding:
@@ -38,7 +49,7 @@ def clip(low: Any, high: Any, change: tuple[str, ...]) -> Finding:
     if not (is_number(low) and is_number(high)):
         says = "the bounds are not numbers"
         return Finding("clip_higher", "not_dapo", effective, says, change)
-    if high <= low:
+    if not 0 <= low < high:
         says = f"not higher above: the ratio stays in [{1 - low:g}, {1 + high:g}]"
         return Finding("clip_higher", "not_dapo", effective, says, change)
     if (low, high) == (EPS_LOW, EPS_HIGH):
@@ -100,5 +111,6 @@ def sampling(temperature: Any, top_p: Any, change: tuple[str, ...]) -> Finding:
 
 def closest(key: str, known: Iterable[str]) -> str | None:
     """The option that a mistyped key most likely means."""
-    found = difflib.get_close_matches(key, list(known), n=1, cutoff=0.8)
+    near = [k for k in known if abs(len(k) - len(key)) <= 4]
+    found = difflib.get_close_matches(key, near, n=1, cutoff=0.8)
     return found[0] if found else None

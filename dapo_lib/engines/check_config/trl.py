@@ -34,7 +34,7 @@ class Run:
     def get(self, name: str) -> Any:
         """The value of a field: given, else the default."""
         if self.given(name):
-            return self.source.settings[name].value
+            return common.plain(self.source.settings[name].value)
         return self.names.defaults.get(name)
 
 

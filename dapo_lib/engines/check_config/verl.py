@@ -43,7 +43,7 @@ class Run:
     def get(self, key: str) -> Any:
         """The value of a key: given, else the default."""
         if key in self.given:
-            return self.given[key].value
+            return common.plain(self.given[key].value)
         return self.names.defaults.get(key)
 
     def line(self, key: str) -> int | None:
