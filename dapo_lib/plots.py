@@ -180,15 +180,19 @@ def axis_labels(ax: Axes, x: str, y: str, lang: Lang) -> None:
     ax.set_ylabel(label(y, lang))
 
 
-def show(fig: Figure, *, alt: str, caption: str = "", lang: Lang | None = None) -> None:
+def show(fig: Figure, words: str = "", *, alt: str = "", caption: str = "") -> None:
     """Display a figure: PNG in Jupyter; two SVGs, alt text and caption in the book.
 
-    `alt` says what is to be seen, in the reader's language, in one or two sentences.
-    Raises ``ValueError`` without it or where it names a file.
+    `words` names labels: with "clip.hook", `clip.hook_alt` and `clip.hook_caption` are
+    taken in the figure's language; or give `alt` (what is to be seen, in one or two
+    sentences) and `caption` themselves. Raises ``ValueError`` where alt is no sentence.
     """
     from IPython.display import display
 
-    display(bundle(fig, alt=alt, caption=caption, lang=lang), raw=True)
+    if words:
+        alt = label(f"{words}_alt", fig.dapo_lang)
+        caption = label(f"{words}_caption", fig.dapo_lang)
+    display(bundle(fig, alt=alt, caption=caption), raw=True)
 
 
 def bundle(

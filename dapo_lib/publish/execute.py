@@ -22,8 +22,8 @@ from dapo_lib.files import canonical, write_bytes
 from dapo_lib.publish import fingerprint, prose
 from dapo_lib.publish.layout import Layout
 
-CELL_SECONDS = 120
-NOTEBOOK_SECONDS = 300
+CELL_SECONDS = 240
+NOTEBOOK_SECONDS = 600
 
 
 @dataclass(frozen=True)
