@@ -38,7 +38,10 @@ function read(ui) {
   const size = ui.int("group_size", 1, 16, 8);
   const shaping = ui.flag("shaping");
   const correct = range(size).map((i) => (ui.list("correct")[i] ? 1 : 0));
-  const raw = range(size).map((i) => clamp(Number(ui.list("penalty")[i]) || 0, -1, 0));
+  const raw = range(size).map((i) => {
+    const p = ui.list("penalty")[i];
+    return Number.isFinite(p) ? clamp(p, -1, 0) : 0;
+  });
   return { size, shaping, correct, penalty: shaping ? raw : raw.map(() => 0), raw };
 }
 

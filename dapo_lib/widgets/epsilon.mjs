@@ -1,7 +1,7 @@
 // ε_low × ε_high: where the clipped surrogate of a token stops pushing, and what that
 // leaves to a rare and to a common token (Eq 8, 10). With a grid of real runs: the run
 // nearest to the sliders, never one in between.
-import { clamp, fmt, legend, linspace, mount, plot, range, sig, table, h } from "./kit.mjs";
+import { clamp, fmt, legend, linspace, mount, plot, range, sig, table, h, widthOf } from "./kit.mjs";
 
 export const surrogate = (r, a, low, high) =>
   Math.min(r * a, clamp(r, 1 - low, 1 + high) * a);
@@ -75,22 +75,28 @@ function tokens(ui, o) {
   return table([ui.t("token"), "p", ui.t("ceiling"), ui.t("room"), ""], rows, { caption: ui.t("token") });
 }
 
+// the grey curves are drawn once a width, only the chosen run moves with the sliders
 function drawGrid(ui, nodes, grid, o) {
   const run = nearest(grid, o.low, o.high);
   if (!run) throw new Error("grid: no run in it");
+  const zip = (values) => values.map((v, i) => [grid.x[i], v]);
   grid.metrics.forEach((metric, k) => {
-    const all = metric.values.flat().filter(Boolean);
-    const flat = all.flat().filter((v) => Number.isFinite(v));
-    const [low, top] = [Math.min(...flat), Math.max(...flat)];
-    const pad = (top - low || 1) * 0.05;
-    const p = plot(nodes[k], {
-      x: [grid.x[0], grid.x.at(-1)], y: [low - pad, top + pad], height: 210,
-      xlabel: ui.say(grid.x_label), ylabel: ui.say(metric.label), label: ui.say(metric.label),
-    });
-    const zip = (values) => values.map((v, i) => [grid.x[i], v]);
-    for (const values of all) p.line(zip(values), "c0 thin faint");
+    const node = nodes[k];
+    if (node.drawn?.at !== widthOf(node)) {
+      const all = metric.values.flat().filter(Boolean);
+      const flat = all.flat().filter((v) => Number.isFinite(v));
+      const [low, top] = [Math.min(...flat), Math.max(...flat)];
+      const pad = (top - low || 1) * 0.05;
+      const p = plot(node, {
+        x: [grid.x[0], grid.x.at(-1)], y: [low - pad, top + pad], height: 210,
+        xlabel: ui.say(grid.x_label), ylabel: ui.say(metric.label), label: ui.say(metric.label),
+      });
+      p.lines(all.map(zip), "c0 thin faint");
+      node.drawn = { p, at: widthOf(node) };
+    }
+    node.drawn.line?.remove();
     const here = metric.values[run.i][run.j];
-    if (here) p.line(zip(here), "c2");
+    node.drawn.line = here && node.drawn.p.line(zip(here), "c2");
   });
   return run;
 }

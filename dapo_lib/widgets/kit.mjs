@@ -77,12 +77,14 @@ export function ticks(a, b, wanted) {
   return range(n + 1).map((i) => Number(((first + i) * step).toPrecision(12)));
 }
 
+const words = (value) => (typeof value === "string" ? value : Number.isFinite(value) ? sig(value) : "");
+
 // a model's values, whatever they hold: out-of-range numbers are clamped, the rest
 // falls back, so a tampered state can be wrong but never dangerous
 function reader(model) {
   return {
     num(name, low, high, fallback) {
-      const value = Number(model.get(name));
+      const value = model.get(name);
       return Number.isFinite(value) ? clamp(value, low, high) : fallback;
     },
     int(name, low, high, fallback) {
@@ -94,7 +96,7 @@ function reader(model) {
     },
     flag: (name) => model.get(name) === true,
     list: (name) => (Array.isArray(model.get(name)) ? model.get(name) : []),
-    text: (name, limit = 100000) => `${model.get(name) ?? ""}`.slice(0, limit),
+    text: (name, limit = 100000) => words(model.get(name)).slice(0, limit),
     data(name) {
       const value = model.get(name);
       return value && typeof value === "object" && Object.keys(value).length
@@ -108,14 +110,14 @@ function translator(model) {
   const lang = model.get("lang") === "zh" ? "zh" : "en";
   const texts = model.get("texts") ?? {};
   const t = (key, values = {}) => {
-    const text = Object.hasOwn(texts, key) ? `${texts[key]}` : key;
+    const text = Object.hasOwn(texts, key) ? words(texts[key]) : key;
     return text.replace(/(?<!_)\{(\w+)\}/g, (all, name) =>
       Object.hasOwn(values, name) ? values[name] : all,
     );
   };
   // a label that travels with data: {en, zh} or a plain string
   const say = (label) =>
-    label && typeof label === "object" ? `${label[lang] ?? label.en ?? ""}` : `${label ?? ""}`;
+    words(label && typeof label === "object" ? label[lang] ?? label.en : label);
   const join = (...parts) => parts.filter(Boolean).join(lang === "zh" ? "" : " ");
   return { lang, t, say, join };
 }
@@ -231,9 +233,18 @@ export function table(head, rows, { caption } = {}) {
       }))));
 }
 
+// All panels are measured before anything is drawn: a width asked for between two
+// drawings would lay the page out again each time.
+const measured = new WeakMap();
+function measure(root) {
+  for (const panel of root.querySelectorAll(".dw-panel")) measured.set(panel, panel.clientWidth);
+  return root.clientWidth;
+}
+export const widthOf = (panel) => Math.max(200, measured.get(panel.closest(".dw-panel")) || 300);
+
 // a plot at the real width of its panel; coordinates are data units
 export function plot(panel, o) {
-  const width = Math.max(200, panel.clientWidth || 300);
+  const width = widthOf(panel);
   const m = { top: o.ylabel ? 26 : 10, right: 14, bottom: o.xlabel ? 42 : 24, left: o.left ?? 44 };
   const height = o.height ?? 200;
   const [w, g] = [width - m.left - m.right, height - m.top - m.bottom];
@@ -275,6 +286,7 @@ export function plot(panel, o) {
   };
   return {
     svg, X, Y, width, inner: w,
+    lines: (many, cls) => add("path", { class: `line ${cls}`, d: many.map(path).join("") }),
     line: (points, cls) => add("path", { class: `line ${cls}`, d: path(points) }),
     band(low, high, cls) {
       const both = [...low, ...[...high].reverse()].filter(([, y]) => Number.isFinite(y));
@@ -306,8 +318,8 @@ export function mount({ model, el }, { build, draw }) {
 
   function redraw() {
     for (const sync of ui.syncs) sync();
+    drawn = measure(root);
     const said = draw(ui);
-    drawn = root.clientWidth;
     const text = said?.text ?? said ?? "";
     if (summary.dataset.text !== text) {
       summary.dataset.text = text;

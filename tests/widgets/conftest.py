@@ -36,6 +36,11 @@ def samples():
     return _load("samples")
 
 
+@pytest.fixture(scope="session", name="block_of")
+def block_of_fixture():
+    return block_of
+
+
 def missing(what: str) -> None:
     """Skip with a reason on a laptop; fail where CI promises everything is there."""
     if os.environ.get("CI") == "true":

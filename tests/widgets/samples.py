@@ -134,13 +134,15 @@ def make(name: str, lang: str = "en"):
     """A widget of each kind, with data where it takes some."""
     makers = {
         "epsilon": lambda: widgets.EpsilonExplorer(lang, grid=grid()),
-        "advantage": lambda: widgets.AdvantageExplorer(lang),
+        "advantage": lambda: widgets.AdvantageExplorer(lang, penalty=[0, -0.5]),
         "leak": lambda: widgets.LeakRemover(lang, runs=leaks()),
         "mechanisms": lambda: widgets.MechanismToggles(lang, runs=runs()),
         "trap": lambda: widgets.TrapExplorer(lang, traps=traps()),
         "verifier": lambda: widgets.VerifierExplorer(lang),
         "group": lambda: widgets.GroupExplorer(lang),
         "reduction": lambda: widgets.ReductionExplorer(lang),
-        "overlong": lambda: widgets.OverlongExplorer(lang),
+        "overlong": lambda: widgets.OverlongExplorer(
+            lang, filtering=True, length=18000
+        ),
     }
     return makers[name]()
