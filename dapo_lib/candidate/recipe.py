@@ -1,0 +1,196 @@
+"""The `derivation` recipe: data, arms and one training run of many seeds side by side.
+
+Every arm runs the same loop (train.py); an arm is DAPO with one mechanism off, or a
+neighbour of DAPO. Left out: statistics over seeds and the tables of the ablation, which
+are experiments/derivation.py's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from dapo_lib.algorithm import ALGORITHMS, Algorithm
+from dapo_lib.candidate.ceiling import greedy_accuracy, leak_only, supervised
+from dapo_lib.candidate.lanes import Lanes
+from dapo_lib.candidate.policy import CandidatePolicy, Exact, evaluate
+from dapo_lib.candidate.table import Scaling, Table, build
+from dapo_lib.candidate.task import CandidateTask
+from dapo_lib.data.gsm8k import Problem
+from dapo_lib.errors import BadInput, expect
+from dapo_lib.train import Schedule, start, train
+
+L_MAX, L_CACHE = 60, 16  # tokens
+REFRESH_EVERY = 16  # rollouts between old policies
+
+
+def _arms() -> dict[str, tuple[Algorithm, dict[str, int]]]:
+    """Name -> algorithm, and what it changes in the schedule."""
+    dapo = Algorithm(l_cache=L_CACHE)
+    without = {
+        "without_clip_higher": {"eps_high": dapo.eps_low},
+        "without_dynamic": {"dynamic_sampling": False},
+        "without_token_level": {"reduction": "seq_mean"},
+        "without_soft": {"overlong": "none"},
+    }
+    arms = {"dapo": (dapo, {})}
+    for name, change in without.items():
+        arms[name] = (Algorithm(**{**dapo.model_dump(), **change}), {})
+    for name in ("grpo", "dr_grpo", "rloo", "reinforce", "ppo"):
+        arms[name] = (ALGORITHMS[name], {})
+    arms["on_policy"] = (dapo, {"refresh_every": 1})
+    return arms
+
+
+ARMS = _arms()
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Train and held-out tables with features standardised by train; what bounds them.
+
+    `ceiling` is the supervised linear accuracy on `test`, `leak_only` the accuracy of
+    comparing candidates there.
+    """
+
+    train: Table
+    test: Table
+    ceiling: float
+    leak_only: float
+
+
+def prepare(train: Sequence[Problem], test: Sequence[Problem], mix: str) -> Bench:
+    """Build both tables. The last mixes are kept in memory.
+
+    Raises ``BadInput`` on an unknown mix or no usable problem.
+    """
+    return _prepare(tuple(train), tuple(test), mix)
+
+
+@lru_cache(maxsize=8)
+def _prepare(train: tuple[Problem, ...], test: tuple[Problem, ...], mix: str) -> Bench:
+    return bench(build(train, mix), build(test, mix))
+
+
+def bench(train: Table, test: Table) -> Bench:
+    """A bench from two raw tables."""
+    scaling = Scaling.of(train.features)
+    train, test = train.scaled(scaling), test.scaled(scaling)
+    best = supervised(train.features, train.gold)
+    ceiling = greedy_accuracy(test.features @ best, test.gold)
+    return Bench(train, test, ceiling, leak_only(test))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Held-out quantities along a run.
+
+    Shape: steps [P]; rollouts (responses sampled so far) [P, lanes]; each field of
+    `exact` [P, lanes].
+    """
+
+    steps: Tensor
+    rollouts: Tensor
+    exact: Exact
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of many seeds leaves; every tensor is [lanes], one entry a seed.
+
+    `rollouts` counts sampled responses, `prompts` drawn problems, `tokens` generated
+    tokens; `exhausted` the steps in which refilling ran out of rounds. `weight` [lanes,
+    F] is the trained policy. `seconds` is the loop alone, without data.
+    """
+
+    seeds: tuple[int, ...]
+    weight: Tensor
+    untrained: Exact
+    test: Exact
+    curve: Curve
+    rollouts: Tensor
+    prompts: Tensor
+    tokens: Tensor
+    kept: Tensor
+    exhausted: int
+    seconds: float
+
+
+def run(
+    bench: Bench,
+    algorithm: Algorithm,
+    schedule: Schedule,
+    seeds: Sequence[int],
+    *,
+    every: int | None = None,
+) -> Run:
+    """Train one lane a seed; `every` steps a point of the curve (None: the ends only).
+
+    Deterministic: lane s equals the run of seed s alone. Raises what the loop raises.
+    """
+    expect(every is None or every >= 1, "every", every, "a number of steps >= 1")
+    lanes = len(seeds)
+    generator = Lanes(seeds)
+    policy = CandidatePolicy(
+        bench.train.features, bench.train.length, l_max=schedule.l_max, lanes=lanes
+    )
+    state = start(algorithm, schedule, policy, generator, lanes=lanes)
+    task = CandidateTask(bench.train.gold)
+    counts = torch.zeros(4, lanes, dtype=torch.float64)
+    points = [(0, counts[0].clone(), policy.old.clone())]
+    exhausted, began = 0, time.perf_counter()
+    for step in train(algorithm, schedule, policy, task, state):
+        ledger = step.ledger
+        counts += torch.stack(
+            [
+                ledger.responses_all,
+                ledger.prompts_drawn,
+                ledger.tokens_generated,
+                ledger.kept,
+            ]
+        )
+        exhausted += ledger.exhausted
+        last = step.rollout == schedule.rollouts
+        if last or (every is not None and step.rollout % every == 0):
+            weight = policy.weight.detach().clone()
+            points.append((step.rollout, counts[0].clone(), weight))
+    seconds = time.perf_counter() - began
+    curve = _curve(points, bench.test)
+    ends = [
+        Exact(*(getattr(curve.exact, f.name)[i] for f in fields(Exact)))
+        for i in (0, -1)
+    ]
+    return Run(tuple(seeds), points[-1][2], *ends, curve, *counts, exhausted, seconds)
+
+
+def _curve(points: list[tuple[int, Tensor, Tensor]], table: Table) -> Curve:
+    rows = [evaluate(w, table.features, table.gold, table.length) for _, _, w in points]
+    exact = {
+        f.name: torch.stack([getattr(r, f.name) for r in rows]) for f in fields(Exact)
+    }
+    steps = torch.tensor([step for step, _, _ in points])
+    return Curve(steps, torch.stack([r for _, r, _ in points]), Exact(**exact))
+
+
+def schedule_of(
+    arm: str, *, steps: int, prompts_per_step: int, group_size: int, lr: float
+) -> Schedule:
+    """The recipe's schedule: SGD from zero, one update a step, L_max 60, refresh 16."""
+    if arm not in ARMS:
+        raise BadInput(f"algorithm: got {arm!r}, expected {' | '.join(ARMS)}")
+    return Schedule(
+        rollouts=steps,
+        prompts_per_rollout=prompts_per_step,
+        group_size=group_size,
+        l_max=L_MAX,
+        minibatches=1,
+        refresh_every=ARMS[arm][1].get("refresh_every", REFRESH_EVERY),
+        optimiser="sgd",
+        lr=lr,
+        clip_norm=None,  # a norm over all lanes would tie them together
+    )

@@ -1,0 +1,42 @@
+"""The candidate setting's task: which problems are drawn, and which answer is right.
+
+Left out: an epoch. Problems are drawn with replacement, each lane from its own stream.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dapo_lib.candidate.lanes import Lanes
+from dapo_lib.errors import expect
+from dapo_lib.rollout import Prompts, Rollout
+
+
+class CandidateTask:
+    """Uniform draws from N problems; reward +1 for gold, -1 otherwise.
+
+    A response that was cut never reached its answer: it is wrong, whatever it was going
+    to say. `draws` counts the prompts so far; it is the next group id.
+    """
+
+    def __init__(self, gold: Tensor) -> None:
+        expect(
+            gold.ndim == 1 and len(gold) > 0, "gold", tuple(gold.shape), "[N], N >= 1"
+        )
+        self.gold = gold
+        self.draws = 0
+
+    def draw(self, need: Tensor, generator: Lanes) -> Prompts:
+        """need [lanes] prompts for each lane, lane after lane."""
+        lane = torch.arange(len(need)).repeat_interleave(need)
+        place = generator.uniform(lane, 1)[:, 0] * len(self.gold)
+        ids = torch.arange(self.draws, self.draws + len(lane))
+        self.draws += len(lane)
+        return Prompts(place.long(), ids, lane)
+
+    def grade(self, rollout: Rollout) -> Rollout:
+        """`correct` [B] 1 where a candidate is gold and whole; `reward` [B] +-1."""
+        right = rollout.tokens[:, 0] == self.gold[rollout.index]
+        correct = (right & ~rollout.truncated).long()
+        return rollout.graded(correct, 2.0 * correct.to(torch.float64) - 1)
