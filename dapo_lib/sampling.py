@@ -109,14 +109,19 @@ def groups_of(rollout: Rollout) -> Groups:
     right = rollout.correct == 1
     binary = bool((right | (rollout.correct == 0)).all())
     expect(binary, "correct", "a value besides 0 and 1", "0 or 1, never a reward")
-    ids, row = torch.unique(rollout.group_id, return_inverse=True)
-    invalid = ~right & right if rollout.valid is None else ~rollout.valid
-    columns = [right, torch.ones_like(right), rollout.length, rollout.reward, invalid]
-    amounts = torch.stack([c.to(torch.float64) for c in columns])
+    # the books are kept on the CPU, wherever the rollout lives
+    ids, row, size = torch.unique(
+        rollout.group_id.cpu(), return_inverse=True, return_counts=True
+    )
+    columns = [right, rollout.length, rollout.reward]
+    if rollout.valid is not None:
+        columns.append(~rollout.valid)
+    amounts = torch.stack([c.to("cpu", torch.float64) for c in columns])
     sums = amounts.new_zeros(len(columns), len(ids)).index_add_(1, row, amounts)
-    lane = torch.zeros_like(ids).index_copy_(0, row, rollout.lane.to(ids.dtype))
-    n_correct, size, tokens = sums[:3].round().long()
-    return Groups(row, ids, n_correct, size, lane, tokens, sums[3], sums[4] == 0)
+    valid = sums[3] == 0 if len(columns) == 4 else torch.ones_like(ids).bool()
+    lane = torch.zeros_like(ids).index_copy_(0, row, rollout.lane.to(ids))
+    n_correct, tokens = sums[:2].round().long()
+    return Groups(row, ids, n_correct, size, lane, tokens, sums[2], valid)
 
 
 def has_signal(n_correct: Tensor, size: Tensor) -> Tensor:
@@ -180,6 +185,7 @@ class DynamicSampler:
         """One batch and what it cost; see the class."""
         ledger = Ledger.empty(self.lanes, self.group_size)
         parts, have = self._carried(ledger)
+        drawn: list[Groups] = []
         last_id = None
         for _ in range(self.max_rounds):
             missing = (self.n_groups - have).clamp(min=0)
@@ -190,9 +196,13 @@ class DynamicSampler:
                 break
             last_id = _in_draw_order(prompts, last_id)
             ledger.rounds += missing > 0
-            kept, per_lane = self._filter(generate(prompts), ledger)
-            parts += [kept] if len(kept) else []
-            have = have + per_lane
+            rollout = generate(prompts)
+            g = groups_of(rollout)
+            alive = g.valid & self.keep(g.n_correct, g.size)
+            parts += _living(rollout, g, alive)
+            have = have + torch.bincount(g.lane[alive], minlength=self.lanes)
+            drawn.append(g)
+        self._account(drawn, ledger)
         ledger.exhausted = bool((have < self.n_groups).any())
         return self._settle(parts, ledger), ledger
 
@@ -204,25 +214,26 @@ class DynamicSampler:
         ledger.enter(lane, carried=torch.ones_like(lane))
         return [self.buffer], torch.bincount(lane, minlength=self.lanes)
 
-    def _filter(self, rollout: Rollout, ledger: Ledger) -> tuple[Rollout, Tensor]:
-        """Enter a round into the ledger; the rows of its living groups, how many."""
-        g = groups_of(rollout)
-        alive = g.valid & self.keep(g.n_correct, g.size)
-        ledger.enter(
-            g.lane,
-            prompts_drawn=torch.ones_like(g.size),
-            all_right=g.valid & (g.n_correct == g.size),
-            all_wrong=g.valid & (g.n_correct == 0),
-            invalid=~g.valid,
-            tokens_generated=g.tokens,
-            responses_all=g.size * g.valid,
-            reward_all=g.reward * g.valid,
+    def _account(self, drawn: list[Groups], ledger: Ledger) -> None:
+        """Enter the groups of all rounds into the ledger."""
+        if not drawn:
+            return
+        names = ("n_correct", "size", "lane", "tokens", "reward", "valid")
+        n_correct, size, lane, tokens, reward, valid = (
+            torch.cat([getattr(g, name) for g in drawn]) for name in names
         )
-        cell = g.lane * (self.group_size + 1) + g.n_correct.clamp(max=self.group_size)
-        ledger.histogram.view(-1).index_add_(0, cell, g.valid.to(torch.float64))
-        per_lane = torch.bincount(g.lane[alive], minlength=self.lanes)
-        whole = bool(alive.all())
-        return rollout if whole else rollout.rows(alive[g.row_group]), per_lane
+        ledger.enter(
+            lane,
+            prompts_drawn=torch.ones_like(size),
+            all_right=valid & (n_correct == size),
+            all_wrong=valid & (n_correct == 0),
+            invalid=~valid,
+            tokens_generated=tokens,
+            responses_all=size * valid,
+            reward_all=reward * valid,
+        )
+        cell = lane * (self.group_size + 1) + n_correct.clamp(max=self.group_size)
+        ledger.histogram.view(-1).index_add_(0, cell, valid.to(torch.float64))
 
     def _settle(self, parts: list[Rollout], ledger: Ledger) -> Rollout | None:
         """Take the first n_groups of every lane in draw order; settle the rest."""
@@ -264,6 +275,14 @@ class DynamicSampler:
         )
         error.ledger = ledger
         raise error
+
+
+def _living(rollout: Rollout, groups: Groups, alive: Tensor) -> list[Rollout]:
+    """The rows of the groups to keep, as a list of one rollout or none."""
+    if not alive.any():
+        return []
+    whole = bool(alive.all())
+    return [rollout if whole else rollout.rows(alive[groups.row_group])]
 
 
 def _in_draw_order(prompts: Prompts, last_id: Tensor | None) -> Tensor:

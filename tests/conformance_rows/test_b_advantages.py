@@ -130,13 +130,14 @@ def test_B14_no_answer_is_wrong_not_a_third_value():
     close(advantage([-1, -1, 0])[2:], [1.1547])  # what a default of 0 would teach
 
 
-def test_B15_an_unreadable_reference_removes_its_group(graded):
+@pytest.mark.parametrize("verdicts", [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
+def test_B15_an_unreadable_reference_removes_its_group(graded, verdicts):
     valid = torch.tensor([False] * 4 + [True] * 4)
-    batch = graded([0, 0, 0, 0, 1, 0, 0, 0], [0] * 4 + [1] * 4, valid=valid)
+    batch = graded([*verdicts, 1, 0, 0, 0], [0] * 4 + [1] * 4, valid=valid)
     sampler = DynamicSampler(2, 4, max_rounds=1)
     kept, ledger = sampler.fill(lambda need: _prompts(2), lambda prompts: batch)
     assert kept.group_id.tolist() == [1] * 4
-    assert ledger.invalid == 1 and ledger.all_wrong == 0
+    assert ledger.invalid == 1 and ledger.all_wrong == ledger.all_right == 0
     assert ledger.responses_all == 4 and ledger.histogram.tolist() == [[0, 1, 0, 0, 0]]
 
 

@@ -20,6 +20,7 @@ def test_E01_the_mask_comes_before_exp(padding):
     out.loss.backward()
     assert out.loss.item() == pytest.approx(1.0)
     assert new.grad.tolist() == [[1.0, 0.0]]
+    assert importance_ratio(new, old, mask.bool()).tolist() == [[1.0, 1.0]]
 
 
 @pytest.mark.parametrize("log_ratio", [21.0, 88.0, 89.0, 500.0])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -19,7 +20,6 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import hypothesis  # noqa: F401  loaded once, before any fork
 import pytest
 import torch
 from mutants import MUTANTS, Mutant
@@ -37,8 +37,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="update tests/README.md")
     options = parser.parse_args()
     chosen = [m for m in MUTANTS if not options.names or m.name in options.names]
-    torch.set_num_threads(1)
-    sys.dont_write_bytecode = True  # an edit of equal length would look unchanged
+    warm_up()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("dapo_lib", "tests"):
@@ -63,14 +62,32 @@ def try_mutant(copy: Path, mutant: Mutant) -> str:
     if original.count(mutant.old) != 1:
         found = original.count(mutant.old)
         raise SystemExit(f"{mutant.name}: its text occurs {found} times, expected 1")
-    path.write_text(original.replace(mutant.old, mutant.new))
+    replace(path, original.replace(mutant.old, mutant.new))
     try:
         failure = first_failure(copy, mutant.tests)
     finally:
-        path.write_text(original)
+        replace(path, original)
     caught = f"`{failure}`" if failure else "**survived**"
     print(f"{mutant.name}: {caught}", file=sys.stderr, flush=True)
     return f"| {mutant.name} | {mutant.file} | {caught} |"
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a module; its bytecode goes, or an edit of equal length looks unchanged."""
+    path.write_text(text)
+    shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
+
+
+def warm_up() -> None:
+    """Load once what every child needs; an optimiser loads more at its first use."""
+    torch.set_num_threads(1)
+    for name in ("hypothesis", "pydantic", "yaml", "numpy"):
+        importlib.import_module(name)
+    weight = torch.zeros(1, requires_grad=True)
+    for kind in (torch.optim.SGD, torch.optim.AdamW):
+        optimiser = kind([weight])
+        weight.sum().backward()
+        optimiser.step()
 
 
 def first_failure(copy: Path, tests: list[str]) -> str:
