@@ -17,7 +17,13 @@ from torch import Tensor
 
 from dapo_lib.algorithm import Algorithm
 from dapo_lib.candidate.seed_policy import SeedPolicy, log_policy
-from dapo_lib.candidate.seed_task import SLOTS, SeedTask, Table, candidate_table, stack
+from dapo_lib.candidate.seed_task import (
+    SLOTS,
+    SeedTable,
+    SeedTask,
+    candidate_table,
+    stack,
+)
 from dapo_lib.data.gsm8k import Problem
 from dapo_lib.errors import expect
 from dapo_lib.overlong import linear_overlong
@@ -38,12 +44,12 @@ class Variant:
     leaks: tuple[str, ...] = ()
     equal_lengths: bool = False
 
-    def apply(self, table: Table) -> Table:
+    def apply(self, table: SeedTable) -> SeedTable:
         """The table as this variant sees it."""
         table = table.without(self.leaks)
         if self.equal_lengths:
             ones = torch.ones_like(table.length)
-            table = Table(table.features, table.parts, table.correct, ones)
+            table = SeedTable(table.features, table.parts, table.correct, ones)
         return table
 
 
@@ -67,7 +73,8 @@ class SeedResult:
     """All that one run of the recipe reports; everything a plain number.
 
     `untrained`, `trained`: scores on the validation rows; `whole_test`: trained, on all
-    of test. Diagnostics are of the last step where they are not counts.
+    of test. Diagnostics are of the last step where they are not counts. `curve` holds
+    (step, validation scores) at every `curve_every`-th step, the start included.
     """
 
     untrained: Scores
@@ -76,6 +83,7 @@ class SeedResult:
     diagnostics: dict[str, float]
     config: dict
     weight: tuple[float, ...]
+    curve: tuple[tuple[int, Scores], ...]
     seconds: float
 
     def as_dict(self) -> dict:
@@ -164,6 +172,7 @@ def run_seeds(
     algorithm: Algorithm | None = None,
     lr: float = 0.08,
     variant: Variant | None = None,
+    curve_every: int | None = None,
 ) -> list[SeedResult]:
     """Independent runs side by side, one lane a seed; each equals the run alone.
 
@@ -177,13 +186,13 @@ def run_seeds(
     began = time.perf_counter()
     table = variant.apply(_tables(problems_train[:maximum_examples], seeds, 0))
     test = variant.apply(_tables(problems_test, seeds, 1))
-    policy, task = SeedPolicy(table), SeedTask(table)
-    untrained = policy.weight.detach().clone()
-    schedule = seed_schedule(steps, group_size, lr)
-    diagnostics = _train(algorithm, schedule, policy, task, seeds)
-    seconds = (time.perf_counter() - began) / len(seeds)
     validation = test.first(maximum_examples // 4)
-    trained = policy.weight.detach()
+    policy, schedule = SeedPolicy(table), seed_schedule(steps, group_size, lr)
+    untrained = scores(validation, policy.weight.detach())
+    watch = _Watch(validation, curve_every, [(0, untrained)])
+    diagnostics = _train(algorithm, schedule, policy, seeds, watch)
+    seconds = (time.perf_counter() - began) / len(seeds)
+    weight = policy.weight.detach()
     config = {
         "algorithm": algorithm.model_dump(),
         "schedule": schedule.model_dump(),
@@ -192,19 +201,36 @@ def run_seeds(
         "validation_rows": len(validation),
         "test_rows": len(test),
     }
-    columns = zip(
-        seeds,
-        scores(validation, untrained),
-        scores(validation, trained),
-        scores(test, trained),
-        diagnostics,
-        trained.tolist(),
-        strict=True,
-    )
+    trained, whole = scores(validation, weight), scores(test, weight)
     return [
-        SeedResult(a, b, c, d, {"seed": seed, **config}, tuple(weight), seconds)
-        for seed, a, b, c, d, weight in columns
+        SeedResult(
+            untrained=untrained[lane],
+            trained=trained[lane],
+            whole_test=whole[lane],
+            diagnostics=diagnostics[lane],
+            config={"seed": seed, **config},
+            weight=tuple(weight[lane].tolist()),
+            curve=watch.of(lane),
+            seconds=seconds,
+        )
+        for lane, seed in enumerate(seeds)
     ]
+
+
+@dataclass
+class _Watch:
+    """Scores on the validation rows while the run goes on."""
+
+    table: SeedTable
+    every: int | None
+    points: list[tuple[int, list[Scores]]]
+
+    def look(self, step: int, policy: SeedPolicy) -> None:
+        if self.every and step % self.every == 0:
+            self.points.append((step, scores(self.table, policy.weight.detach())))
+
+    def of(self, lane: int) -> tuple[tuple[int, Scores], ...]:
+        return tuple((step, per_lane[lane]) for step, per_lane in self.points)
 
 
 def _check(seeds, steps, group_size, maximum_examples) -> None:
@@ -216,14 +242,15 @@ def _check(seeds, steps, group_size, maximum_examples) -> None:
     expect(many >= 4, "maximum_examples", many, "at least 4 examples")
 
 
-def _tables(problems: Sequence[Problem], seeds: Sequence[int], shift: int) -> Table:
+def _tables(problems: Sequence[Problem], seeds: Sequence[int], shift: int) -> SeedTable:
     return stack(
         [candidate_table(problems, np.random.default_rng(s + shift)) for s in seeds]
     )
 
 
-def _train(algorithm, schedule, policy, task, seeds) -> list[dict[str, float]]:
+def _train(algorithm, schedule, policy, seeds, watch) -> list[dict[str, float]]:
     """Run the loop; the diagnostics of each lane."""
+    task = SeedTask(policy.table)
     generators = [np.random.default_rng(seed) for seed in seeds]
     lanes = len(seeds)
     state = start(algorithm, schedule, policy, generators, lanes=lanes)
@@ -239,6 +266,7 @@ def _train(algorithm, schedule, policy, task, seeds) -> list[dict[str, float]]:
         if step.rollout == schedule.rollouts:
             last = _last_step(algorithm, policy, batch, before, lanes)
         before = policy.weight.detach().clone()
+        watch.look(step.rollout, policy)
     names = ("constant_groups", "all_wrong_groups", "all_right_groups")
     counts = {name: signal[i] for i, name in enumerate(names)}
     common = {
@@ -271,7 +299,7 @@ def _last_step(
     return {name: value.view(lanes, -1).mean(1) for name, value in columns.items()}
 
 
-def scores(table: Table, weight: Tensor) -> list[Scores]:
+def scores(table: SeedTable, weight: Tensor) -> list[Scores]:
     """Score policies on a table: weight [S, 8] -> S :class:`Scores`.
 
     KL(pi || uniform) is computed as ln 6 - H(pi), which it equals exactly.

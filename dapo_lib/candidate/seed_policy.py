@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dapo_lib.candidate.seed_task import FEATURES, SLOTS, Table
+from dapo_lib.candidate.seed_task import FEATURES, SLOTS, SeedTable
 from dapo_lib.errors import expect
 from dapo_lib.rollout import Prompts, Rollout
 
@@ -24,7 +24,7 @@ class SeedPolicy:
     `refreshes` counts how often the old policy was replaced after the start.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SeedTable) -> None:
         self.table = table
         shape = (table.lanes, len(FEATURES))
         self.weight = torch.zeros(shape, dtype=torch.float64, requires_grad=True)

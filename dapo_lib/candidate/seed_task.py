@@ -36,7 +36,7 @@ WEIGHTS = (0.7, 0.05, 0.2, 0.05)  # of the parts, in reward units
 
 
 @dataclass(frozen=True)
-class Table:
+class SeedTable:
     """N problems with six candidates each, for S independent runs; float64.
 
     Shape:
@@ -62,11 +62,11 @@ class Table:
         """[S, N, 6] the weighted parts, before the length penalty, in [0, 1]."""
         return self.parts @ torch.tensor(WEIGHTS, dtype=torch.float64)
 
-    def first(self, rows: int) -> Table:
+    def first(self, rows: int) -> SeedTable:
         """The same table with only its first problems."""
-        return Table(*(getattr(self, f.name)[:, :rows] for f in fields(self)))
+        return SeedTable(*(getattr(self, f.name)[:, :rows] for f in fields(self)))
 
-    def without(self, leaks: Sequence[str]) -> Table:
+    def without(self, leaks: Sequence[str]) -> SeedTable:
         """The table with the named features set to 0. Raises ``BadInput`` on a name.
 
         >>> stack([candidate_table([], np.random.default_rng(0))]).without(["gold"])
@@ -81,11 +81,11 @@ class Table:
 
 def candidate_table(
     problems: Sequence[Problem], generator: np.random.Generator
-) -> Table:
+) -> SeedTable:
     """Candidates of every problem, one run (S = 1); one generator serves all rows.
 
-    Shape: see :class:`Table`. Per row, in this order: a shuffle, six normals for the
-    process score, six for the self-check. Source: the `seed` recipe.
+    Shape: see :class:`SeedTable`. Per row, in this order: a shuffle, six normals for
+    the process score, six for the self-check. Source: the `seed` recipe.
     """
     n = len(problems)
     gold = np.array([float(p.answer) for p in problems])
@@ -101,7 +101,7 @@ def candidate_table(
     return _assemble(gold[:, None] + offset, offset == 0, process, self_check)
 
 
-def _assemble(value, correct, process, self_check) -> Table:
+def _assemble(value, correct, process, self_check) -> SeedTable:
     steps = np.broadcast_to(np.arange(SLOTS) % 4 + 1.0, value.shape)
     integer = (value == np.round(value)).astype(float)
     share = np.minimum(steps / 4, 1)
@@ -123,13 +123,13 @@ def _assemble(value, correct, process, self_check) -> Table:
         correct.astype(np.int64),
         length,
     )
-    return Table(*(torch.from_numpy(a)[None] for a in arrays))
+    return SeedTable(*(torch.from_numpy(a)[None] for a in arrays))
 
 
-def stack(tables: Sequence[Table]) -> Table:
+def stack(tables: Sequence[SeedTable]) -> SeedTable:
     """Tables of independent runs side by side: S of [1, N, ...] -> [S, N, ...]."""
-    return Table(
-        *(torch.cat([getattr(t, f.name) for t in tables]) for f in fields(Table))
+    return SeedTable(
+        *(torch.cat([getattr(t, f.name) for t in tables]) for f in fields(SeedTable))
     )
 
 
@@ -139,7 +139,7 @@ class SeedTask:
     `draws` counts prompts so far over all lanes: the next group id.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SeedTable) -> None:
         self.table = table
         self.reward = table.reward
         self.draws = 0
