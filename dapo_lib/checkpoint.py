@@ -95,7 +95,9 @@ def load(
         )
     policy.load_state_dict(_under("policy", tensors))
     state.optimiser.load_state_dict(_join("optimiser", tensors, plain))
-    state.scheduler.load_state_dict(plain["scheduler"])
+    # the lambdas are code, which a checkpoint never holds
+    kept = {"lr_lambdas": state.scheduler.state_dict()["lr_lambdas"]}
+    state.scheduler.load_state_dict(plain["scheduler"] | kept)
     _restore_generator(state.generator, _join("generator", tensors, plain))
     buffer = _under("buffer", tensors)
     if buffer:
@@ -127,6 +129,9 @@ def _split(name: str, value: Any, tensors: dict, plain: dict) -> None:
         if isinstance(node, Tensor):
             tensors[key] = node
             return {"tensor": key}
+        if isinstance(node, np.ndarray):
+            tensors[key] = torch.from_numpy(node)
+            return {"array": key}
         if isinstance(node, dict):
             items = [[k, walk(f"{key}.{k}", v)] for k, v in node.items()]
             return {"items": items}
@@ -141,6 +146,8 @@ def _join(name: str, tensors: dict[str, Tensor], plain: dict[str, Any]) -> Any:
     def build(node: dict[str, Any]) -> Any:
         if "tensor" in node:
             return tensors[node["tensor"]]
+        if "array" in node:
+            return tensors[node["array"]].numpy()
         if "items" in node:
             return {k: build(v) for k, v in node["items"]}
         if "list" in node:
@@ -158,12 +165,14 @@ def _under(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _generator_state(generator: Any) -> Any:
-    """Torch generators, NumPy generators, and lists or holders of `generators`."""
+    """Torch and NumPy generators, lists of them, and objects with a `state_dict`."""
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
-    return [_generator_state(g) for g in getattr(generator, "generators", generator)]
+    if hasattr(generator, "state_dict"):
+        return generator.state_dict()
+    return [_generator_state(g) for g in generator]
 
 
 def _restore_generator(generator: Any, saved: Any) -> None:
@@ -171,7 +180,8 @@ def _restore_generator(generator: Any, saved: Any) -> None:
         generator.set_state(saved)
     elif isinstance(generator, np.random.Generator):
         generator.bit_generator.state = saved
+    elif hasattr(generator, "load_state_dict"):
+        generator.load_state_dict(saved)
     else:
-        each = getattr(generator, "generators", generator)
-        for one, state in zip(each, saved, strict=True):
+        for one, state in zip(generator, saved, strict=True):
             _restore_generator(one, state)

@@ -24,6 +24,8 @@ COMMON = {"setting", "algorithm", "eps_low", "eps_high", "group_size", "lr", "ou
 CANDIDATE = COMMON | {"dataset", "recipe", "steps", "data", "offline"}
 SEED = CANDIDATE - {"lr"} | {"maximum_examples", "seed"}
 DERIVATION = CANDIDATE | {"mix", "prompts_per_step", "seed", "seeds"}
+LANGUAGE = COMMON | {"arm", "iterations", "seed", "prompts_per_step", "l_max"}
+LANGUAGE |= {"warm_start", "warm_seed", "resume", "tensorboard"}
 RANGES = {
     "maximum_examples": (4, 10**9),
     "steps": (0, 10**9),
@@ -34,6 +36,9 @@ RANGES = {
     "eps_low": (0.0, 1.0),
     "eps_high": (0.0, float("inf")),
     "lr": (1e-12, 1e3),
+    "iterations": (0, 10**7),
+    "l_max": (1, 10**6),
+    "warm_seed": (0, 2**31),
 }
 
 
@@ -73,18 +78,41 @@ def train(
     lr: Annotated[float | None, typer.Option(help="learning rate [recipe's]")] = None,
     data: DataFolder = None,
     offline: Offline = False,
+    arm: Annotated[
+        str | None, typer.Option(help="lm: an arm of `dapo experiments list`")
+    ] = None,
+    iterations: Annotated[int, typer.Option(help="lm: rollouts")] = 16,
+    l_max: Annotated[int, typer.Option(help="lm: length cap, tokens")] = 24,
+    warm_start: Annotated[
+        Literal["digit_sum", "digit_sum_rare", "allowed_letter"],
+        typer.Option(help="lm: task and habit to start from"),
+    ] = "digit_sum",
+    warm_seed: Annotated[int, typer.Option(help="lm: seed of the warm start")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="lm: continue the run in --out")
+    ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="lm: also write TensorBoard events")
+    ] = False,
     out: Out = None,
 ) -> None:
     """Train one policy and print untrained -> trained; --out writes it as JSON."""
     from dapo_lib.files import check_writable
 
     check_ranges(context, RANGES)
+    options = dict(context.params)
+    if setting == "lm":
+        reject_unused(context, LANGUAGE, "the lm setting")
+        _language(options)
+        return
     if out is not None:
         check_writable(out)
-    options = dict(context.params)
-    if setting == "candidate" and recipe == "seed":
+    if recipe == "seed":
         reject_unused(context, SEED, "the seed recipe")
         _seed(options)
+    else:
+        reject_unused(context, DERIVATION, "the derivation recipe")
+        _derivation(options)
 
 
 def _seed(options: dict[str, Any]) -> None:
@@ -106,6 +134,48 @@ def _seed(options: dict[str, Any]) -> None:
         eps_high=_or(options["eps_high"], 0.28),
     )
     _finish(payload, table, data, options["out"])
+
+
+def _derivation(options: dict[str, Any]) -> None:
+    from dapo_lib.experiments.candidate import train_derivation
+
+    data = _data(options)
+    seed, seeds = options["seed"], options["seeds"]
+    if seed is not None and seeds is not None:
+        from dapo_lib.errors import BadInput
+
+        raise BadInput(f"--seeds: got {seeds} beside --seed {seed}; give one of them")
+    payload, table = train_derivation(
+        data,
+        algorithm=options["algorithm"],
+        mix=options["mix"],
+        prompts_per_step=options["prompts_per_step"],
+        steps=options["steps"],
+        group_size=_or(options["group_size"], 4),
+        lr=options["lr"],
+        seeds=[seed] if seed is not None else list(range(_or(seeds, 1))),
+        eps_low=options["eps_low"],
+        eps_high=options["eps_high"],
+    )
+    _finish(payload, table, data, options["out"])
+
+
+def _language(options: dict[str, Any]) -> None:
+    from dapo_lib.cli.progress import follow
+    from dapo_lib.errors import BadInput
+    from dapo_lib.experiments.language import language_run, session
+
+    if options["out"] is None:
+        raise BadInput("--out: a folder is needed for records and checkpoints")
+    if options["arm"] is not None and options["algorithm"] != "dapo":
+        raise BadInput(f"--arm: got {options['arm']!r}, give --arm or --algorithm")
+    run = language_run(options)
+    follow(
+        session(run, _or(options["seed"], 0), options["out"]),
+        resume=options["resume"],
+        tensorboard=options["tensorboard"],
+        total=options["iterations"],
+    )
 
 
 def _or(value: Any, default: Any) -> Any:

@@ -1,0 +1,85 @@
+"""A run in a folder: resumed equals uninterrupted, and folders are not mixed up."""
+
+import json
+
+import pytest
+import torch
+
+from dapo_lib import checkpoint
+from dapo_lib.errors import BadInput
+from dapo_lib.experiments.arms import ARMS, changed
+from dapo_lib.experiments.language import LanguageRun, session
+from dapo_lib.train import Schedule
+
+SMALL = Schedule(
+    rollouts=4, prompts_per_rollout=4, group_size=4, minibatches=2, l_max=12
+)
+ARM = LanguageRun(algorithm=ARMS["dapo"], schedule=SMALL, evaluate_every=0)
+CARRY = LanguageRun(
+    algorithm=changed(ARMS["dapo"], surplus="carry", oversample=3.0),
+    schedule=SMALL,
+    evaluate_every=0,
+)
+
+
+def finish(folder, arm=ARM, seed=0, stop_after=None, resume=False):
+    one = session(arm, seed, folder)
+    for number, _ in enumerate(one.steps(one.prepare(resume)), start=1):
+        if number == stop_after:
+            break
+    return one
+
+
+def facts(folder):
+    """Records without the clock, and the weights."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row.pop("cpu_seconds")
+    return rows
+
+
+def weights(one):
+    policy, _, state = one.run
+    moments = state.optimiser.state_dict()["state"]
+    flat = [v for each in moments.values() for v in each.values()]
+    return [*policy.state_dict().values(), *flat]
+
+
+@pytest.mark.parametrize("arm", [ARM, CARRY], ids=["drop", "carry"])
+@pytest.mark.parametrize("stop_after", [1, 3])
+def test_a_resumed_run_is_bit_equal(tmp_path, arm, stop_after):
+    whole = finish(tmp_path / "whole", arm)
+    finish(tmp_path / "cut", arm, stop_after=stop_after)
+    resumed = finish(tmp_path / "cut", arm, resume=True)
+    assert facts(tmp_path / "whole") == facts(tmp_path / "cut")
+    pairs = zip(weights(whole), weights(resumed), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_two_checkpoints_are_kept_and_a_damaged_one_is_passed_over(tmp_path):
+    finish(tmp_path / "whole")
+    finish(tmp_path / "cut", stop_after=3)
+    folder = tmp_path / "cut" / "checkpoints"
+    assert len(list(folder.glob("*.json"))) == 2
+    newest = checkpoint.latest(folder).with_suffix(".safetensors")
+    newest.write_bytes(newest.read_bytes()[:-1])
+    assert checkpoint.latest(folder).stem == "step-00000002"
+    finish(tmp_path / "cut", resume=True)
+    assert facts(tmp_path / "whole") == facts(tmp_path / "cut")
+
+
+def test_a_folder_with_a_run_is_never_overwritten_or_mixed(tmp_path):
+    finish(tmp_path, stop_after=1)
+    with pytest.raises(BadInput, match="already holds a run"):
+        finish(tmp_path)
+    with pytest.raises(BadInput, match="other options"):
+        finish(tmp_path, seed=1, resume=True)
+    assert len(facts(tmp_path)) == 1
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    finish(tmp_path)
+    before = facts(tmp_path)
+    finish(tmp_path, resume=True)
+    assert facts(tmp_path) == before
