@@ -268,7 +268,7 @@ def accumulate(
         )
     total: dict[str, Tensor] = {}
     for rows in pieces:
-        part = batch.rows(rows)
+        part = batch if splits == 1 else batch.rows(rows)
         loss, diagnostics = policy_loss(
             policy.log_prob(part),
             part.log_prob_old,
