@@ -66,7 +66,7 @@ class Experiment:
             "seeds": sorted({int(s) for s in frame.seed}),
             "seconds": round(float(seconds), 1),
         }
-        return published.save(self.name, frame, provenance(**facts))
+        return published.save(self.name, frame, provenance(**facts), digits=5)
 
 
 def _arms(algorithms: dict[str, Algorithm], **run: Any) -> dict[str, LanguageRun]:
@@ -105,7 +105,7 @@ GRID = {
 
 def _l_max_arms() -> dict[str, LanguageRun]:
     arms = {}
-    for l_max in (18, 20, 24, 32):
+    for l_max in (18, 24):
         for overlong in ("none", "soft"):
             arms[f"{overlong}_{l_max}"] = LanguageRun(
                 algorithm=_changed(DAPO, overlong=overlong, dynamic_sampling=False),

@@ -23,12 +23,14 @@ def save(
     frame: pd.DataFrame,
     provenance: dict[str, Any],
     folder: Path | str = FOLDER,
+    *,
+    digits: int = 10,
 ) -> Path:
-    """Write `name`.csv (10 significant digits) and `name`.json, the CSV first.
+    """Write `name`.csv (`digits` significant digits) and `name`.json, the CSV first.
 
     `provenance` says seeds, configuration, versions, seconds, data; see provenance.py.
     """
-    text = frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    text = frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
     path = Path(folder) / f"{name}.csv"
     write_bytes(path, text.encode())
     facts = {"csv_sha256": digest(text.encode()), "rows": len(frame)}
