@@ -153,8 +153,16 @@ def metrics(
     check: Annotated[bool, typer.Option(help="exit 1 on drift")] = False,
     accept: Annotated[bool, typer.Option(help="make this run the reference")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    experiment: Annotated[
+        str | None, typer.Option(help="a published experiment instead: its intervals")
+    ] = None,
 ) -> None:
     """What the notebooks recorded, beside the committed reference."""
+    if experiment is not None:
+        from dapo_lib.cli.experiments import show
+
+        show(experiment, as_json)
+        return
     from dapo_lib.publish import reference
     from dapo_lib.publish.layout import find_layout
 

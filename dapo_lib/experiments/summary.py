@@ -90,6 +90,7 @@ def summary(frame: pd.DataFrame, baseline: str | None = None) -> dict[str, Any]:
     least = float(frame[frame.rollout == last].groupby("arm").responses.mean().min())
     equal = compare(at_budget(frame, least, "eval_accuracy"), baseline)
     return {
+        "experiment": frame.attrs.get("experiment", "custom"),
         "baseline": baseline,
         "arms": list(dict.fromkeys(frame.arm)),
         "seeds": sorted({int(s) for s in frame.seed}),
