@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dapo_lib.errors import expect
+from dapo_lib.errors import DapoError, expect
 from dapo_lib.labels import LANGS, Lang, label
 
 
@@ -34,6 +34,22 @@ def value(
     right = close(got, wanted, tolerance)
     _say(right, "check.got", lang, hint, got=shown(got))
     return right
+
+
+def same(got: Any, wanted: Any, *, lang: Lang = "en", tolerance: float = 1e-6) -> bool:
+    """Say whether two ways to compute something agree; a page's own check.
+
+    Raises ``DapoError`` where they do not: then the page is wrong, not its reader.
+
+    >>> same([0.5, 1.0], torch.tensor([0.5, 1.0]))
+    ✓ Both ways agree.
+    True
+    """
+    expect(lang in LANGS, "lang", repr(lang), "en or zh")
+    if not close(got, wanted, tolerance):
+        raise DapoError(f"check: {shown(got)} is not {shown(wanted)}")
+    print(f"✓ {label('check.same', lang)}")
+    return True
 
 
 def function(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from html import escape
@@ -52,12 +53,11 @@ def table(rows: Any, *, caption: str = "", digits: int = 3) -> None:
         index=False,
         border=0,
         classes="dapo-table",
+        na_rep="–",
         float_format=lambda v: f"{v:.{digits}f}".replace("-", "\N{MINUS SIGN}"),
     )
-    if caption:
-        opening, rest = html.split(">", 1)
-        html = f"{opening}><caption>{escape(caption)}</caption>{rest}"
-    html = f'<div class="dapo-table-box">{html}</div>'
+    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    html = f'<figure class="dapo-table-box">{words}<div>{html}</div></figure>'
     text = frame.to_string(index=False, float_format=lambda v: f"{v:.{digits}f}")
     display({"text/html": html, "text/plain": text}, raw=True)
 
@@ -67,5 +67,7 @@ def widget(model: Any) -> None:
     from IPython.display import display
 
     display(model)
-    sentence = model.describe()
+    # the widget's plain text names the widths as its sliders do
+    symbol = r"$\\varepsilon_{\\mathrm{\1}}$"
+    sentence = re.sub(r"ε_\{?(low|high)\}?", symbol, model.describe())
     display({"text/markdown": sentence, "text/plain": sentence}, raw=True)

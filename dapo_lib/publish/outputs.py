@@ -51,7 +51,7 @@ class Page:
             self.files[name] = drawing[theme]
             tags.append(
                 f'<img class="only-{theme}" src="{images}/{name}" '
-                f'alt="{escape(drawing["alt"])}" loading="lazy">'
+                f'alt="{escape(drawing["alt"])}">'
             )
         # in a span: the theme hides the caption beside an .only-light image
         drawn = f"<span>{''.join(tags)}</span>"

@@ -65,7 +65,7 @@ def render(layout: Layout, lang: str) -> Path:
     )
     html = output / "_build" / "html"
     if done.returncode != 0 or not html.is_dir():
-        print(done.stdout[-4000:], done.stderr[-8000:], sep="\n", file=sys.stderr)
+        print(done.stderr.replace(f"{layout.root}/", ""), file=sys.stderr)
         raise DapoError(f"jupyter-book [{lang}] failed; its warnings are above")
     return html
 
