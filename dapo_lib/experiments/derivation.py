@@ -197,9 +197,9 @@ def ablation(
     """Every arm at equal updates and at equal rollouts, seed by seed, on `test`.
 
     Columns: arm, seed, at (``updates``: after `steps` updates; ``rollouts``: when the
-    arm has sampled as many responses as DAPO did in `steps`, its mean over seeds),
-    metric, value. An arm's second value is read off its curve, a point every `every`
-    steps, linearly in between. All arms have DAPO's learning rate.
+    arm has sampled as many responses as DAPO did in `steps`, its mean over seeds; for
+    DAPO the same), metric, value. An arm's second value is read off its curve, a point
+    every `every` steps, linearly in between. All arms have DAPO's learning rate.
     """
     expect(steps % every == 0, "every", every, f"a divisor of steps={steps}")
     frames, budget = [], None
@@ -247,10 +247,10 @@ def _rows(arm: str, result: Result, at: int, budget: float) -> pd.DataFrame:
     columns["rollouts"] = curve.rollouts
     columns["updates"] = curve.steps[:, None].expand_as(curve.rollouts).double()
     for name, values in columns.items():
-        read = {
-            "updates": values[at],
-            "rollouts": _read(curve.rollouts, values, budget),
-        }
+        # the budget is DAPO's own: both readings of it are the same
+        same = arm == "dapo"
+        later = values[at] if same else _read(curve.rollouts, values, budget)
+        read = {"updates": values[at], "rollouts": later}
         for equal, per_seed in read.items():
             for seed, value in zip(result.run.seeds, per_seed.tolist(), strict=True):
                 row = {"arm": arm, "seed": seed, "at": equal}
