@@ -45,6 +45,16 @@ def test_published_rare_gold_orders_the_upper_clips():
         assert high.low > low.high and low.n >= 10
 
 
+def test_published_rare_gold_gains_little_from_a_uniform_start():
+    end = finals("rare_gold", "p_gold")
+    gain = {
+        p0: end[rare_gold.arm_name(p0, 0.28)].mean
+        - end[rare_gold.arm_name(p0, 0.2)].mean
+        for p0 in (0.05, 1 / 6)
+    }
+    assert gain[1 / 6] < 0.03 and gain[0.05] > 0.15
+
+
 def test_published_padding_falls_and_accuracy_stays():
     padded, right = (finals("padded_pairs", m) for m in ("padded_if_right", "accuracy"))
     assert padded["soft token_mean"].high < 0.1 < padded["none token_mean"].low
