@@ -66,8 +66,8 @@ def train(
     ] = 512,
     steps: Annotated[int, typer.Option(help="candidate: iterations")] = 300,
     prompts_per_step: Annotated[
-        int, typer.Option(help="derivation: groups a step")
-    ] = 8,
+        int | None, typer.Option(help="groups a step [derivation: 8, lm: 32]")
+    ] = None,
     group_size: Annotated[int | None, typer.Option(help="responses a prompt")] = None,
     seed: Annotated[int | None, typer.Option(help="one seed [seed: 42]")] = None,
     seeds: Annotated[
@@ -149,7 +149,7 @@ def _derivation(options: dict[str, Any]) -> None:
         data,
         algorithm=options["algorithm"],
         mix=options["mix"],
-        prompts_per_step=options["prompts_per_step"],
+        prompts_per_step=_or(options["prompts_per_step"], 8),
         steps=options["steps"],
         group_size=_or(options["group_size"], 4),
         lr=options["lr"],

@@ -56,6 +56,7 @@ def language_run(options: dict[str, Any]) -> LanguageRun:
     base = SCHEDULES[named(options["warm_start"]).task]
     given = {
         "rollouts": options["iterations"],
+        "prompts_per_rollout": options["prompts_per_step"],
         "l_max": options["l_max"],
         "group_size": options["group_size"],
         "lr": options["lr"],
