@@ -68,6 +68,14 @@ def clear(app: Sphinx, doctree: nodes.document) -> None:
             raw["classes"] = ["dapo-output"]
 
 
+def anchor(app: Sphinx, doctree: nodes.document) -> None:
+    """Make a heading's label its address, the same in both languages."""
+    for section in doctree.findall(nodes.section):
+        labels = [n for n in section["names"] if doctree.nametypes.get(n)]
+        first = [doctree.nameids[n] for n in labels if doctree.nameids.get(n)]
+        section["ids"] = list(dict.fromkeys([*first, *section["ids"]]))
+
+
 def hover(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Show a term's definition when the pointer rests on it."""
     definitions = glossary.definitions(Layout(Path(app.confdir)), lang_of(app))
@@ -99,6 +107,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             chapter.write_downloads(layout, name, lang, folder)
     for page in Path(app.outdir).rglob("*.html"):
         languages.tidy(page)
+    languages.tidy_plurals(Path(app.outdir) / "_static" / "doctools.js")
 
 
 class Result(SphinxRole):
@@ -155,6 +164,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", prepare)
     app.connect("source-read", swap)
     app.connect("doctree-read", clear)
+    app.connect("doctree-read", anchor, priority=100)  # before the toc takes ids
     app.connect("missing-reference", missing_term)
     app.connect("doctree-resolved", hover)
     app.connect("html-page-context", link_languages, priority=400)

@@ -60,13 +60,17 @@ def execute(
 
 
 @book.command()
-def render(lang: Lang = None) -> None:
-    """Render from what has been executed; the way to look at a page quickly."""
+def render(lang: Lang = None, only: Only = None) -> None:
+    """Render what has been executed; with --only, a few chapters into a preview."""
     from dapo_lib.publish import frontend, pipeline
     from dapo_lib.publish.layout import find_layout
 
     layout, langs = find_layout(), _langs(lang)
     frontend.prepare(layout)
+    if only:
+        page = pipeline.preview(layout, langs, layout.select(only))
+        typer.echo(f"open {page}")
+        return
     for language in langs:
         pipeline.render(layout, language)
     typer.echo(f"open {pipeline.join(layout, langs)}")

@@ -33,6 +33,18 @@ def prepare(layout: Layout, lang: str) -> tuple[Path, Path]:
     )
 
 
+def preview(layout: Layout, lang: str, names: list[str], folder: Path) -> Path:
+    """A toc in `folder` of only these notebooks, the home page and the glossary.
+
+    A notebook that _toc.yml does not list yet is shown all the same.
+    """
+    files = [f"notebooks/{name}" for name in names]
+    files += [f"book/{lang}/{page}" for page in ("glossary", "bibliography")]
+    chapters = [{"file": file} for file in files]
+    contents = {"format": "jb-book", "root": f"book/{lang}/index", "chapters": chapters}
+    return _write(folder / f"_toc.{lang}.yml", contents)
+
+
 def merge(base: Any, override: Any) -> Any:
     """`override` laid over `base`, key by key; lists and values replace.
 

@@ -8,6 +8,7 @@ any other way to execute; Jupyter Book only renders.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -113,7 +114,8 @@ def _run(layout: Layout, job: Job) -> str | None:
         return f"{job.notebook.name} [{job.lang}]: over {NOTEBOOK_SECONDS} s"
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        print(done.stderr, file=sys.stderr, flush=True)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
+        print(plain, file=sys.stderr, flush=True)
         return f"{job.notebook.name} [{job.lang}]: {lines[-1]}"
     write_bytes(job.stamp, job.key.encode())
     print(f"  {name} {time.perf_counter() - began:.0f} s", flush=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dapo_lib.errors import BadInput
+from dapo_lib.errors import BadInput, DapoError
 from dapo_lib.labels import label
 from dapo_lib.publish.layout import LANGS, LANGUAGE_TAGS
 
@@ -16,6 +16,11 @@ NAMES = {"en": "English", "zh": "简体中文"}
 POLICY = (
     "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' blob:; "
     "style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'"
+)
+_DEAD = (
+    r'<script type="text/x-thebe-config">.*?</script>',
+    r"<script>\s*kernelName =.*?</script>",
+    r'<link rel="preload" as="font"[^>]*>',
 )
 _INTERFACE = ("show_code", "hide_code", "show_solution", "hide_solution")
 
@@ -74,14 +79,23 @@ def page_links(pagename: str, lang: str) -> dict[str, object]:
 
 
 def tidy(page: Path) -> None:
-    """Remove sphinx-thebe's inline scripts: no page starts a kernel."""
+    """Remove what cannot work: kernel scripts, and font preloads (file:// forbids)."""
     text = page.read_text(encoding="utf-8")
-    thebe = r"<script>\s*const thebe_selector.*?</script>|<script async[^>]*thebe.*?"
-    kept = re.sub(thebe + r"</script>", "", text, flags=re.S)
-    kept = re.sub(r"<script>let toggleHintShow.*?</script>", r"\g<0>", kept)
-    kept = re.sub(r"<script>const THEBE_JS_URL.*?</script>", "", kept, flags=re.S)
-    if kept != text:
-        page.write_text(kept, encoding="utf-8")
+    for pattern in _DEAD:
+        text = re.sub(pattern, "", text, flags=re.S)
+    page.write_text(text, encoding="utf-8")
+
+
+def tidy_plurals(script: Path) -> None:
+    """Sphinx compiles a text to find plurals; our policy forbids it, Chinese has none.
+
+    Raises ``DapoError`` where Sphinx's script is not as expected.
+    """
+    text = script.read_text(encoding="utf-8")
+    plain, count = re.subn(r"new Function\([^)]*\)`,?\s*\)", "() => 0", text)
+    if count != 1:
+        raise DapoError(f"{script.name}: not the Sphinx 7.4 script; mend tidy_plurals")
+    script.write_text(plain, encoding="utf-8")
 
 
 FRONT = """<!doctype html>

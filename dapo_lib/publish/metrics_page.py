@@ -40,7 +40,9 @@ def page(rows: list[Row], lang: Lang) -> str:
     for notebook in dict.fromkeys(row.notebook for row in rows):
         own = [row for row in rows if row.notebook == notebook]
         own.sort(key=lambda row: row.record.name)
-        parts.append(f"## {{doc}}`/notebooks/{notebook}`\n\n{_table(own, lang)}")
+        head = f"## {{doc}}`/notebooks/{notebook}`"
+        anchor = f"(metrics-{notebook.replace('_', '-')})="
+        parts.append(f"{anchor}\n{head}\n\n{_table(own, lang)}")
     return "\n\n".join([*parts, _provenance(lang)]) + "\n"
 
 
@@ -97,6 +99,7 @@ def _provenance(lang: Lang) -> str:
     facts = provenance()
     versions = ", ".join(f"{k} {v}" for k, v in sorted(facts["versions"].items()))
     lines = [
+        "(metrics-provenance)=",
         f"## {label('book.provenance', lang)}",
         "",
         f"* {label('book.commit', lang)}: `{facts['commit'][:12]}`",

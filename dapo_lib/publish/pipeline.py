@@ -54,7 +54,48 @@ def render(layout: Layout, lang: str) -> Path:
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)
     _say(f"jupyter-book [{lang}]")
-    options = ["--builder", "html", "-n", "-W", "--keep-going", "-q"]
+    return _jupyter_book(layout, lang, (config, toc), output, ["-n", "-W"])
+
+
+def preview(layout: Layout, langs: Sequence[str], notebooks: list[Path]) -> Path:
+    """Render some chapters into a folder of their own; returns the first one's page.
+
+    Warnings are printed and do not stop: links to chapters that are left out dangle.
+    """
+    names = [path.stem for path in notebooks]
+    folder = layout.build / "preview" / "-".join(name[:2] for name in names)
+    for lang in langs:
+        config, _ = configs.prepare(layout, lang)
+        toc = configs.preview(layout, lang, names, folder)
+        output = folder / "book" / lang
+        shutil.rmtree(output, ignore_errors=True)
+        _say(f"jupyter-book [{lang}] {' '.join(names)}")
+        _publish(_jupyter_book(layout, lang, (config, toc), output, []), folder, lang)
+    return folder / "site" / langs[0] / "notebooks" / f"{names[0]}.html"
+
+
+def join(layout: Layout, langs: Sequence[str]) -> Path:
+    """Put the built languages and the entry page under `_build/site`."""
+    for lang in langs:
+        html = layout.build / "book" / lang / "_build" / "html"
+        _publish(html, layout.build, lang)
+    write_bytes(layout.site / "index.html", languages.ENTRY.encode())
+    write_bytes(layout.site / ".nojekyll", b"")  # or Pages hides _static
+    return layout.site / "index.html"
+
+
+def _publish(html: Path, folder: Path, lang: str) -> None:
+    target = folder / "site" / lang
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(html, target)
+    write_bytes(target / "index.html", languages.front_page(lang).encode())
+
+
+def _jupyter_book(
+    layout: Layout, lang: str, files: tuple[Path, Path], output: Path, strict: list[str]
+) -> Path:
+    options = ["--builder", "html", "--keep-going", "-q", *strict]
+    config, toc = files
     paths = ["--path-output", str(output), "--config", str(config), "--toc", str(toc)]
     done = subprocess.run(
         [sys.executable, "-c", _JUPYTER_BOOK, "build", ".", *options, *paths],
@@ -64,27 +105,17 @@ def render(layout: Layout, lang: str) -> Path:
         env=_environment(layout),
     )
     html = output / "_build" / "html"
-    if done.returncode != 0 or not html.is_dir():
+    if done.stderr.strip():
         print(done.stderr.replace(f"{layout.root}/", ""), file=sys.stderr)
+    if done.returncode != 0 or not html.is_dir():
         raise DapoError(f"jupyter-book [{lang}] failed; its warnings are above")
     return html
 
 
-def join(layout: Layout, langs: Sequence[str]) -> Path:
-    """Put the built languages and the entry page under `_build/site`."""
-    for lang in langs:
-        target = layout.site / lang
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(layout.build / "book" / lang / "_build" / "html", target)
-        write_bytes(target / "index.html", languages.front_page(lang).encode())
-    write_bytes(layout.site / "index.html", languages.ENTRY.encode())
-    write_bytes(layout.site / ".nojekyll", b"")  # or Pages hides _static
-    return layout.site / "index.html"
-
-
 def _environment(layout: Layout) -> dict[str, str]:
     path = os.pathsep.join([str(layout.root), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), "PYTHONHASHSEED": "0"}
+    own = {"PYTHONPATH": path.rstrip(os.pathsep), "PYTHONHASHSEED": "0"}
+    return {**os.environ, **own, "NO_COLOR": "1"}
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ pages, which is here once for all (`twins.faults`).
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 from statistics import median, quantiles
@@ -95,6 +96,15 @@ def test_contract(path):
     assert found == CONTRACT, f"{path.name}: sections {found}, expected {CONTRACT}"
     solutions = [c for c in cells(path, "code") if "solution" in prose.tags(c)]
     assert len(solutions) >= 3, "three exercises with executed solutions"
+
+
+def test_every_name_of_ours_exists(path):
+    """A renamed function or test makes the paper-to-code row stale: find it."""
+    words = "\n".join(prose.source(c) for c in cells(path, "markdown"))
+    for name in set(re.findall(r"`(dapo_lib(?:\.\w+)+)`", words)):
+        assert pkgutil.resolve_name(name), name
+    for name in set(re.findall(r"`((?:tests|dapo_lib|notebooks)/[\w./-]+)`", words)):
+        assert (LAYOUT.root / name).exists(), name
 
 
 def test_result_numbers_come_from_a_run(path):

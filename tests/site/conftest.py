@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-SITE = Path(__file__).resolve().parents[2] / "_build" / "site"
+BUILT = Path(__file__).resolve().parents[2] / "_build" / "site"
+SITE = Path(os.environ.get("DAPO_SITE") or BUILT).resolve()  # or a preview
 CHROMIUM = os.environ.get("DAPO_CHROMIUM") or shutil.which("chromium")
 FLAGS = [
     "--no-sandbox",
@@ -25,6 +26,14 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+READY = """() => {
+  const maths = [...document.querySelectorAll(".math")];
+  const widgets = [...document.querySelectorAll(".dapo-widget")];
+  return maths.every((m) => m.querySelector("mjx-container"))
+    && widgets.every((w) => w.dataset.state);
+}"""
 
 
 def need(condition: object, reason: str) -> None:
@@ -114,16 +123,12 @@ class Visitor:
     def open(self, path: str):
         """Go to a page and wait until its maths and widgets are there."""
         self.page.goto(f"{self.base}/{path}")
-        self.page.wait_for_function(
-            "() => window.MathJax?.startup?.promise !== undefined || "
-            "!document.querySelector('.math')"
-        )
-        self.page.evaluate("async () => { await window.MathJax?.startup?.promise }")
-        self.page.wait_for_function(
-            "() => [...document.querySelectorAll('.dapo-widget')]"
-            ".every((d) => d.dataset.state)"
-        )
-        return self.page
+        # not wait_for_function: it evaluates a string, which the page's policy forbids
+        for _ in range(600):
+            if self.page.evaluate(READY):
+                return self.page
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"{path}: maths or widgets were not ready in a minute")
 
     def clean(self) -> None:
         """Nothing was asked of the outside, nothing failed."""

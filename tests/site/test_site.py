@@ -25,6 +25,7 @@ CONTRAST, TOFU = (
     for name in ("contrast.js", "tofu.js")
 )
 PHONE = {"width": 390, "height": 844}
+QUIET = ("script", "style", "pre", "code")
 CHAPTER = "notebooks/03_clip_higher.html"
 
 
@@ -42,7 +43,7 @@ class Html(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids, self.links, self.images, self.words = set(), [], [], []
-        self.lang, self._muted = None, 0
+        self.lang, self._muted, self._math = None, 0, None
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -57,15 +58,18 @@ class Html(HTMLParser):
             self.links.append(facts["src"])
         if tag == "img":
             self.images.append(facts)
-        self._muted += tag in ("script", "style", "pre", "code")
+        self._muted += tag in QUIET
+        if "math" in (facts.get("class") or "").split():
+            self._math = tag  # holds no element of its own
 
     def handle_endtag(self, tag):
         """Leave muted elements."""
-        self._muted -= tag in ("script", "style", "pre", "code")
+        self._muted -= tag in QUIET
+        self._math = None if tag == self._math else self._math
 
     def handle_data(self, data):
-        """Keep text outside scripts and code."""
-        if not self._muted:
+        """Keep text outside scripts, code and maths."""
+        if not self._muted and not self._math:
             self.words.append(data)
 
 
@@ -121,8 +125,7 @@ def test_no_local_path_no_error_and_no_raw_markup(site, parsed):
     raw = re.compile(r"\\(?:frac|mathrm|varepsilon|pi|hat)\b|\*\*|\{\w+\}`|Traceback")
     for name, page in parsed.items():
         words = "".join(page.words)
-        found = re.sub(r"\\\(.+?\\\)|\\\[.+?\\\]", "", words, flags=re.S)
-        assert not raw.search(found), (name, raw.search(found))
+        assert not raw.search(words), (name, raw.search(words))
         text = (site / name).read_text("utf-8")
         assert not local.search(text), (name, local.search(text))
         assert 'class="output stderr' not in text, name
@@ -190,11 +193,7 @@ def test_the_language_link_keeps_page_and_anchor(lang, base, site, visit):
         anchors = page.locator("article section[id]").evaluate_all(
             "all => all.map((s) => s.id)"
         )
-        spans = page.locator("article section > span[id]").evaluate_all(
-            "all => all.map((s) => s.id)"
-        )
-        shared = [a for a in anchors + spans if re.fullmatch(r"[a-z][a-z0-9-]+", a)]
-        anchor = shared[-1] if shared else ""
+        anchor = anchors[-1] if len(anchors) > 1 else ""
         page.evaluate("(a) => { location.hash = a }", anchor)
         link = page.locator(f"a[data-language={other}]")
         assert link.inner_text() == {"en": "English", "zh": "简体中文"}[other]
@@ -203,7 +202,7 @@ def test_the_language_link_keeps_page_and_anchor(lang, base, site, visit):
         twin = name.replace(f"{lang}/", f"{other}/", 1)
         twin = twin.replace(f"book/{lang}/", f"book/{other}/")
         assert page.url.split("#")[0] == f"{base}/{twin}"
-        if name.split("/")[1] == "notebooks" and anchor:
+        if anchor:
             assert page.url.endswith(f"#{anchor}")
             assert page.locator(f"[id='{anchor}']").count() == 1
 
@@ -229,8 +228,10 @@ def test_search_finds_the_chapter(lang, query, base, visit):
     visitor = visit(base)
     visitor.page.goto(f"{base}/{lang}/search.html?q={query}")
     result = visitor.page.locator("#search-results li a[href*='03_clip_higher']")
-    result.first.wait_for(timeout=10_000)
-    visitor.clean()
+    result.first.wait_for(timeout=30_000)
+    if base.startswith("http"):  # from disk, Sphinx may not read pages for summaries
+        visitor.clean()
+    assert visitor.outside == []
 
 
 def drawn(widget) -> str:
