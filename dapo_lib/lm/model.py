@@ -69,20 +69,21 @@ class Block(nn.Module):
         self.qkv = nn.Parameter(torch.empty(3 * d, d))
         self.qkv_bias = nn.Parameter(torch.zeros(3 * d)) if config.qkv_bias else None
         self.out = nn.Parameter(torch.empty(d, d))
-        gate = 2 if config.mlp == "swiglu" else 1
-        self.up = nn.Parameter(torch.empty(gate * h, d))
+        gated = config.mlp == "swiglu"
+        self.gate = nn.Parameter(torch.empty(h, d)) if gated else None
+        self.up = nn.Parameter(torch.empty(h, d))
         self.down = nn.Parameter(torch.empty(d, h))
 
     def forward(self, x: Tensor, rotation: Tensor, attend: Callable) -> Tensor:
         """x [tokens, width], rotation [tokens, 1, 1, dim / 2] complex -> x's shape."""
         qkv = F.linear(normalise(x, self.norm_1, self.config), self.qkv, self.qkv_bias)
-        qkv = qkv.view(len(x), 3, self.config.heads, -1)
-        x = x + F.linear(attend(rotate(qkv, rotation)), self.out)
-        up = F.linear(normalise(x, self.norm_2, self.config), self.up)
-        if self.config.mlp == "swiglu":
-            gate, value = up.chunk(2, -1)
-            return x + F.linear(F.silu(gate) * value, self.down)
-        return x + F.linear(F.relu(up), self.down)
+        qkv = Rotate.apply(qkv.view(len(x), 3, self.config.heads, -1), rotation)
+        x = x + F.linear(attend(qkv), self.out)
+        y = normalise(x, self.norm_2, self.config)
+        if self.gate is None:
+            return x + F.linear(F.relu(F.linear(y, self.up)), self.down)
+        gated = F.silu(F.linear(y, self.gate)) * F.linear(y, self.up)
+        return x + F.linear(gated, self.down)
 
 
 class Decoder(nn.Module):
@@ -130,8 +131,7 @@ def normalise(x: Tensor, weight: Tensor, config: ModelConfig) -> Tensor:
     """LayerNorm without bias, or RMSNorm, over the last axis."""
     if config.norm == "layer":
         return F.layer_norm(x, weight.shape, weight, None, config.norm_eps)
-    scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + config.norm_eps)
-    return x * scale * weight
+    return RMSNorm.apply(x, weight, config.norm_eps)
 
 
 def rotations(config: ModelConfig) -> Tensor:
@@ -145,8 +145,54 @@ def rotations(config: ModelConfig) -> Tensor:
     return torch.polar(torch.ones_like(angle), angle)[:, None, None]
 
 
-def rotate(qkv: Tensor, rotation: Tensor) -> Tensor:
-    """Turn queries and keys by their position; values stay. [tokens, 3, heads, dim]."""
-    pairs = torch.view_as_complex(qkv[:, :2].unflatten(-1, (-1, 2)))
-    turned = torch.view_as_real(pairs * rotation).flatten(-2)
-    return torch.cat([turned, qkv[:, 2:]], 1)
+class Rotate(torch.autograd.Function):
+    """Turn queries and keys of qkv [tokens, 3, heads, dim] by their position.
+
+    Values stay. The gradient turns back; autograd's own would copy four times as much.
+    """
+
+    @staticmethod
+    def forward(ctx, qkv: Tensor, rotation: Tensor) -> Tensor:
+        """Rotation [tokens, 1, 1, dim / 2], unit complex numbers."""
+        ctx.save_for_backward(rotation)
+        return turned(qkv, rotation)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        """The inverse of a rotation is its conjugate."""
+        (rotation,) = ctx.saved_tensors
+        return turned(gradient, rotation.conj()), None
+
+
+def turned(qkv: Tensor, rotation: Tensor) -> Tensor:
+    """Multiply neighbouring dimensions of queries and keys as complex numbers."""
+    out = torch.empty_like(qkv)
+    pairs, there = (
+        torch.view_as_complex(x[:, :2].unflatten(-1, (-1, 2))) for x in (qkv, out)
+    )
+    torch.mul(pairs, rotation, out=there)
+    out[:, 2] = qkv[:, 2]
+    return out
+
+
+class RMSNorm(torch.autograd.Function):
+    """x / sqrt(mean x^2 + eps) * weight over the last axis, x [tokens, width].
+
+    Half the passes over memory of the same formula under autograd.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """Keeps the normalised x and the scale."""
+        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+        unit = x * scale
+        ctx.save_for_backward(unit, scale, weight)
+        return unit * weight
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        """The part of the gradient along x is taken out, as its length is fixed."""
+        unit, scale, weight = ctx.saved_tensors
+        inner = gradient * weight
+        along = (inner * unit).mean(-1, keepdim=True)
+        return (inner - unit * along) * scale, (gradient * unit).sum(0), None

@@ -85,10 +85,10 @@ class Cache:
     def decode(self, layer: int, qkv: Tensor) -> Tensor:
         """One new token of every live row reads its prompt, its past and itself."""
         n, now = len(qkv), self.time + 1
-        q, k, v = (x.flatten(1) for x in qkv.unbind(1))
-        q = q * self.scale
-        self.keys[layer, self.time, :n] = k
-        self.values[layer, self.time, :n] = v
+        flat = qkv.flatten(2)
+        self.keys[layer, self.time, :n] = flat[:, 1]
+        self.values[layer, self.time, :n] = flat[:, 2]
+        q = flat[:, 0] * self.scale
         past = (self.keys[layer, :now, :n] * q).unflatten(-1, (self.heads, -1)).sum(-1)
         prompt = self._to_prompts(q, self.prompt_keys[layer])
         width = prompt.shape[-1]
