@@ -67,7 +67,7 @@ function drawBars(ui, o) {
 function drawCurve(ui, o) {
   const p = plot(ui.curve, { x: [0, 1], y: [0, 1], height: 220, xlabel: ui.t("pass_rate"),
     ylabel: ui.t("dead_share"), label: ui.t("plot_curve"), yfmt: (v) => pct(v) });
-  const xs = linspace(0, 1, 101);
+  const xs = linspace(0, 1, 61);
   for (const G of [4, 8, 16]) p.line(xs.map((x) => [x, deadShare(x, G)]), "c0 thin dash");
   p.line(xs.map((x) => [x, deadShare(x, o.G)]), "c2");
   p.dot(o.p, deadShare(o.p, o.G), "f2", 6);

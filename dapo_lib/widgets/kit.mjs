@@ -40,8 +40,12 @@ function rich(parent, text) {
 
 export const plain = (text) => `${text}`.replace(/_\{([^{}]*)\}/g, "_$1");
 
+// JupyterLab takes the arrow keys of whatever has the focus, unless it says no itself
+const KEYS = { "data-lm-suppress-shortcuts": "true" };
+const FOCUSABLE = ["input", "button", "select", "textarea"];
+
 export const h = (tag, attributes, ...children) =>
-  element(document.createElement(tag), attributes, children);
+  element(document.createElement(tag), { ...(FOCUSABLE.includes(tag) && KEYS), ...attributes }, children);
 
 export const s = (tag, attributes, ...children) =>
   element(document.createElementNS(SVG, tag), attributes, children);
