@@ -10,5 +10,5 @@
     return canvas.toDataURL();
   };
   const missing = draw("\u{10ffff}");
-  return [..."裁剪动态采样词元奖励熵"].filter((c) => draw(c) === missing);
+  return [..."简体中文裁剪动态采样词元奖励熵"].filter((c) => draw(c) === missing);
 }
