@@ -15,7 +15,15 @@ from pathlib import Path
 
 from dapo_lib.errors import BadInput, DapoError
 from dapo_lib.files import write_bytes
-from dapo_lib.publish import configs, execute, frontend, languages, metrics_page, twins
+from dapo_lib.publish import (
+    configs,
+    conformance_page,
+    execute,
+    frontend,
+    languages,
+    metrics_page,
+    twins,
+)
 from dapo_lib.publish.layout import LANGS, Layout
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # not runnable by -m
@@ -51,6 +59,7 @@ def check_sources(layout: Layout) -> None:
 def render(layout: Layout, lang: str) -> Path:
     """Run Jupyter Book for a language, from an empty tree, warnings as errors."""
     config, toc = configs.prepare(layout, lang)
+    conformance_page.write(layout)
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)
     _say(f"jupyter-book [{lang}]")

@@ -1,0 +1,124 @@
+"""The conformance page of each language: the published matrix as MyST tables.
+
+Left out: the page's prose, which includes what is written here (book/*/conformance.md).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dapo_lib.experiments import published
+from dapo_lib.files import write_bytes
+from dapo_lib.labels import Lang, label
+from dapo_lib.publish.layout import LANGS, Layout
+
+SYSTEMS = {"dapo_lib": "`dapo_lib`", "verl": "verl", "trl": "TRL"}
+SYSTEMS |= {"openrlhf": "OpenRLHF"}
+MARKS = {"right": "✓", "convention": "≈", "wrong": "✗", "not_offered": "·"}
+ORDER = ("wrong", "convention", "right", "not_offered")  # a row is as its worst case
+
+
+def write(layout: Layout) -> None:
+    """Write `_build/generated/conformance-*.<lang>.md` from the published matrix."""
+    frame = published.load("conformance")
+    for lang in LANGS:
+        for name, part in parts(frame, lang).items():
+            path = layout.generated / f"conformance-{name}.{lang}.md"
+            write_bytes(path, f"{part}\n".encode())
+
+
+def parts(frame: pd.DataFrame, lang: Lang) -> dict[str, str]:
+    """The page's tables: counts, matrix, conventions and wrong rows."""
+    versions = frame.attrs["systems"]
+    frame = frame.fillna("")
+    return {
+        "counts": _counts(frame, versions, lang),
+        "matrix": _matrix(frame, lang),
+        "conventions": _conventions(frame, lang),
+        "wrong": _wrong(frame, lang),
+    }
+
+
+def row_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows x systems: the verdict of each row's worst case that was offered."""
+    rank = frame.assign(rank=frame["verdict"].map(ORDER.index))
+    worst = rank.groupby(["row", "system"], sort=False)["rank"].min().unstack()
+    return worst.map(ORDER.__getitem__)[[s for s in SYSTEMS if s in worst]]
+
+
+def _counts(frame: pd.DataFrame, versions: dict[str, dict], lang: Lang) -> str:
+    verdicts = row_verdicts(frame)
+    head = [_words("col_system", lang), _words("col_versions", lang)]
+    head += [f"{_words(f'verdict_{v}', lang)} {MARKS[v]}" for v in MARKS]
+    lines = []
+    for system in verdicts:
+        found = verdicts[system].value_counts()
+        said = ", ".join(f"{k} {v}" for k, v in versions[system].items())
+        counts = [str(found.get(v, 0)) for v in MARKS]
+        lines.append([SYSTEMS[system], said, *counts])
+    return _table(head, lines)
+
+
+def _matrix(frame: pd.DataFrame, lang: Lang) -> str:
+    verdicts = row_verdicts(frame)
+    head = [_words("col_row", lang), _words("col_fault", lang)]
+    head += [SYSTEMS[s] for s in verdicts]
+    lines = [
+        [row, _words(f"row_{row}", lang), *(MARKS[v] for v in verdicts.loc[row])]
+        for row in verdicts.index
+    ]
+    return _table(head, lines)
+
+
+def _conventions(frame: pd.DataFrame, lang: Lang) -> str:
+    chosen = frame[frame["verdict"] == "convention"]
+    chosen = chosen.drop_duplicates(["row", "system", "convention"])
+    head = [_words(f"col_{c}", lang) for c in ("row", "system", "choice")]
+    lines = [
+        [line.row, SYSTEMS[line.system], _words(f"convention_{line.convention}", lang)]
+        for line in chosen.itertuples()
+    ]
+    return _table(head, lines)
+
+
+def _wrong(frame: pd.DataFrame, lang: Lang) -> str:
+    """A folded box a system, one table a row in it: nothing runs off a phone."""
+    boxes = []
+    for system in SYSTEMS:
+        wrong = frame[(frame["verdict"] == "wrong") & (frame["system"] == system)]
+        if not len(wrong):
+            continue
+        title = (
+            f"{SYSTEMS[system]}{': ' if lang == 'en' else '：'}{wrong.row.nunique()}"
+        )
+        blocks = [_details(row, part, lang) for row, part in wrong.groupby("row")]
+        body = "\n\n".join(blocks)
+        boxes.append(f"::::{{admonition}} {title}\n:class: dropdown\n\n{body}\n::::")
+    return "\n\n".join(boxes)
+
+
+def _details(row: str, part: pd.DataFrame, lang: Lang) -> str:
+    colon, stop = (": ", "") if lang == "en" else ("：", "")
+    report = f"{_words('col_report', lang)}{colon}{part.report.iloc[0]}{stop}"
+    head = [_words(f"col_{c}", lang) for c in ("input", "value", "right")]
+    lines = [
+        [_code(line.input), _code(line.value), _code(line.right)]
+        for line in part.itertuples()
+    ]
+    title = f"**{row}** {_words(f'row_{row}', lang)}"
+    return f"{title}  \n{report}\n\n{_table(head, lines)}"
+
+
+def _table(head: list[str], lines: list[list[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _code(text: object) -> str:
+    """Code in a table cell: a bar would end the cell, a backtick the code."""
+    safe = str(text).replace("|", "¦").replace("`", "ˋ").replace("\\\\", "\\")
+    return f"`{safe}`" if safe else ""
+
+
+def _words(key: str, lang: Lang) -> str:
+    return label(f"conformance.{key}", lang)
