@@ -10,5 +10,6 @@ folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
 for split in ("train", "test"):
     rows = load_dataset("openai/gsm8k", "main", split=split)
-    lines = [json.dumps({"question": r["question"], "answer": r["answer"]}) for r in rows]
+    kept = ({"question": r["question"], "answer": r["answer"]} for r in rows)
+    lines = map(json.dumps, kept)
     (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

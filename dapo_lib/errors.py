@@ -19,7 +19,7 @@ class BadInput(DapoError, ValueError):
 
 
 class DamagedFile(DapoError):
-    """A file of ours whose checksum, schema or length is wrong; it is never half-used."""
+    """A file of ours whose checksum, schema or length is wrong; never half-used."""
 
     exit_code = 2
 

@@ -20,7 +20,7 @@ LANGS: tuple[Lang, ...] = ("en", "zh")
 
 @cache
 def table() -> dict[str, dict[str, str]]:
-    """All labels, `topic.key` -> {en, zh}. Raises ``BadInput`` on a missing language."""
+    """All labels, `topic.key` -> {en, zh}. ``BadInput`` on a missing language."""
     entries: dict[str, dict[str, str]] = {}
     for path in sorted(files(__name__).iterdir(), key=lambda p: p.name):
         if not path.name.endswith(".yml"):
