@@ -43,15 +43,22 @@ def run(
 ) -> None:
     """Run experiments; finished runs come from the cache, an interrupt loses none."""
     from dapo_lib.experiments.catalogue import EXPERIMENTS, experiment
+    from dapo_lib.experiments.tables import TABLES
 
     check_ranges(context, {"workers": (1, 10**4)})
-    chosen = [experiment(name) for name in names or EXPERIMENTS]
-    for e in chosen:
+    full = profile == "full"
+    chosen = names or [*EXPERIMENTS, *(TABLES if full else ())]
+    for name in chosen:
+        if full and name in TABLES:
+            print(f"{name}: its own table")
+            TABLES[name]()
+            continue
+        e = experiment(name)
         print(f"{e.name}: {len(e.arms)} arms x {len(e.seeds)} seeds")
-        if profile == "ci":
-            _ci(e)
-        else:
+        if full:
             print(f"written: {e.publish(e.run(workers=workers)).name}")
+        else:
+            _ci(e)
 
 
 def _ci(chosen: Any) -> None:

@@ -94,7 +94,7 @@ def _filter(run: Run) -> Finding:
         says = f"{trainer} refills; TRL itself has no such option"
         return Finding("dynamic_sampling", "convention", effective, says)
     says = f"TRL {run.names.version} has none: groups without signal stay in the batch"
-    change = ("a trainer that refills groups (no option does; see `dapo export trl`)",)
+    change = ("a trainer class that refills groups (no option does)",)
     return Finding("dynamic_sampling", "not_dapo", effective, says, change)
 
 
