@@ -172,12 +172,14 @@ def _drag(page):
 
 
 def test_a_drag_is_answered_within_a_frame(open_page, samples, block_of) -> None:
-    """CPU time of script, style and layout; best of three, as the machine is shared."""
+    """CPU time of script, style and layout; one of three tries, as machines are shared."""
     for name in NAMES:
         block = block_of([samples.make(name)])
-        first, later = zip(*(_drag_ms(open_page(block)) for _ in range(3)), strict=True)
-        assert min(first) < FRAME_MS, f"{name}: first move {first} ms"
-        assert min(later) < FRAME_MS, f"{name}: later moves {later} ms"
+        for attempt in range(3):
+            took = _drag_ms(open_page(block))
+            if max(took) < FRAME_MS:
+                break
+            assert attempt < 2, f"{name}: first and later moves take {took} ms"
 
 
 def _drag_ms(page) -> tuple[float, float]:
