@@ -172,7 +172,7 @@ def _drag(page):
 
 
 def test_a_drag_is_answered_within_a_frame(open_page, samples, block_of) -> None:
-    """CPU time of script, style and layout; one of three tries, as machines are shared."""
+    """CPU time of script, style and layout; three tries, as machines are shared."""
     for name in NAMES:
         block = block_of([samples.make(name)])
         for attempt in range(3):
