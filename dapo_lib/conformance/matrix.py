@@ -31,7 +31,7 @@ def frame(reports: Iterable[Report]) -> pd.DataFrame:
             answer.verdict,
             answer.convention,
             question(answer),
-            _cell(answer.value),
+            "" if answer.verdict == "not_offered" else _cell(answer.value),
             _cell(answer.case.right),
             result.row.report,
             answer.note,
@@ -115,7 +115,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, int | float):
-        return f"{value:.4g}" if not _whole(value) else f"{value:.0f}"
+        return f"{value:.4g}" if not _whole(value) else str(int(value))
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k}: {shown(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):

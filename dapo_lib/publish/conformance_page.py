@@ -47,24 +47,27 @@ def row_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counts(frame: pd.DataFrame, versions: dict[str, dict], lang: Lang) -> str:
+    """The number of rows by verdict, and below it the versions that answered."""
     verdicts = row_verdicts(frame)
-    head = [_words("col_system", lang), _words("col_versions", lang)]
+    head = [_words("col_system", lang)]
     head += [f"{_words(f'verdict_{v}', lang)} {MARKS[v]}" for v in MARKS]
-    lines = []
+    lines, said = [], []
+    colon = ": " if lang == "en" else "："
     for system in verdicts:
         found = verdicts[system].value_counts()
-        said = ", ".join(f"{k} {v}" for k, v in versions[system].items())
-        counts = [str(found.get(v, 0)) for v in MARKS]
-        lines.append([SYSTEMS[system], said, *counts])
-    return _table(head, lines)
+        lines.append([SYSTEMS[system], *(str(found.get(v, 0)) for v in MARKS)])
+        names = ", ".join(f"{k} {v}" for k, v in versions[system].items())
+        said.append(f"* {SYSTEMS[system]}{colon}{names}")
+    listed = "\n".join(said)
+    return f"{_table(head, lines)}\n\n{_words('col_versions', lang)}{colon}\n\n{listed}"
 
 
 def _matrix(frame: pd.DataFrame, lang: Lang) -> str:
+    """Number and fault share a column: six columns would not fit a phone."""
     verdicts = row_verdicts(frame)
-    head = [_words("col_row", lang), _words("col_fault", lang)]
-    head += [SYSTEMS[s] for s in verdicts]
+    head = [_words("col_row", lang), *(SYSTEMS[s] for s in verdicts)]
     lines = [
-        [row, _words(f"row_{row}", lang), *(MARKS[v] for v in verdicts.loc[row])]
+        [f"**{row}** {_words(f'row_{row}', lang)}", *map(MARKS.get, verdicts.loc[row])]
         for row in verdicts.index
     ]
     return _table(head, lines)
@@ -82,7 +85,7 @@ def _conventions(frame: pd.DataFrame, lang: Lang) -> str:
 
 
 def _wrong(frame: pd.DataFrame, lang: Lang) -> str:
-    """A folded box a system, one table a row in it: nothing runs off a phone."""
+    """A folded box a system; lists in it, as tables would run off a phone."""
     boxes = []
     for system in SYSTEMS:
         wrong = frame[(frame["verdict"] == "wrong") & (frame["system"] == system)]
@@ -98,15 +101,16 @@ def _wrong(frame: pd.DataFrame, lang: Lang) -> str:
 
 
 def _details(row: str, part: pd.DataFrame, lang: Lang) -> str:
-    colon, stop = (": ", "") if lang == "en" else ("：", "")
-    report = f"{_words('col_report', lang)}{colon}{part.report.iloc[0]}{stop}"
-    head = [_words(f"col_{c}", lang) for c in ("input", "value", "right")]
-    lines = [
-        [_code(line.input), _code(line.value), _code(line.right)]
-        for line in part.itertuples()
-    ]
-    title = f"**{row}** {_words(f'row_{row}', lang)}"
-    return f"{title}  \n{report}\n\n{_table(head, lines)}"
+    colon, comma = (": ", ", ") if lang == "en" else ("：", "，")
+    got, right = _words("col_value", lang), _words("col_right", lang)
+    lines = [f"**{row}** {_words(f'row_{row}', lang)}", ""]
+    for line in part.itertuples():
+        lines.append(f"* {_code(line.input)}  ")
+        lines.append(
+            f"  {got}{colon}{_code(line.value)}{comma}{right}{colon}{_code(line.right)}"
+        )
+    lines += ["", f"{_words('col_report', lang)}{colon}{part.report.iloc[0]}"]
+    return "\n".join(lines)
 
 
 def _table(head: list[str], lines: list[list[str]]) -> str:
