@@ -66,8 +66,8 @@ class Adapter:
         except OSError:
             return self._lost("died")
         text = self._read(self.timeout)
-        if text is None:
-            return self._lost("timeout" if self._process.poll() is None else "died")
+        if not text:
+            return self._lost("timeout" if text is None else "died")
         reply = json.loads(text)
         if "value" in reply:
             return Reply("value", reply["value"])
@@ -99,7 +99,7 @@ class Adapter:
             )
 
     def _read(self, limit: float) -> str | None:
-        """One line of the child, or None after `limit` seconds or at its end."""
+        """One line of the child, "" at its end, or None after `limit` seconds."""
         pipe = self._process.stdout.fileno()
         end = time.monotonic() + limit
         while b"\n" not in self._pending:
@@ -108,7 +108,7 @@ class Adapter:
                 return None
             part = os.read(pipe, 65536)
             if not part:
-                return None
+                return ""
             self._pending += part
         line, self._pending = self._pending.split(b"\n", 1)
         return line.decode()
