@@ -97,5 +97,7 @@ def _call(peer: Peer, command: list[str]) -> None:
     }
     done = subprocess.run(command, capture_output=True, text=True, env=clean)
     if done.returncode:
-        words = " | ".join(done.stderr.strip().splitlines()[-3:])
+        lines = done.stderr.strip().splitlines()
+        errors = [line for line in lines if not line.startswith("WARNING")]
+        words = " | ".join(errors[-3:]) or f"exit {done.returncode}"
         raise DapoError(f"environment of {peer.package}: pip failed: {words}")
