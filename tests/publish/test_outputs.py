@@ -42,6 +42,7 @@ def test_a_figure_becomes_two_images_with_alt_text_and_caption():
     assert "<metadata>" not in light and "/usr/" not in light
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # `make test` has no font yet
 def test_drawing_twice_gives_the_same_bytes():
     def draw():
         fig, ax = plots.figure("zh")

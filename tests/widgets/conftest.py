@@ -117,14 +117,35 @@ def open_page(browser, tmp_path):
             lambda m: m.type in ("error", "warning") and page.complaints.append(m.text),
         )
         page.goto(path.as_uri())
-        page.wait_for_function(
-            "[...document.querySelectorAll('.dapo-widget')].every(d => d.dataset.state)"
+        wait_until(
+            page,
+            "() => [...document.querySelectorAll('.dapo-widget')]"
+            ".every(d => d.dataset.state)",
         )
         return page
 
     yield open_
     for context in contexts:
         context.close()
+
+
+def wait_until(page, condition: str, argument: object = None) -> None:
+    """Poll a JavaScript function from here until it is true, a minute at most.
+
+    Not `wait_for_function`: it polls in the page by evaluating a string, which the
+    page's security policy forbids.
+    """
+    for _ in range(600):
+        if page.evaluate(condition, argument):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"not true within a minute: {condition}")
+
+
+@pytest.fixture
+def wait_for():
+    """:func:`wait_until`, for tests."""
+    return wait_until
 
 
 def _node() -> str | None:

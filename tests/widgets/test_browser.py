@@ -202,14 +202,15 @@ def _cpu_seconds(devtools) -> float:
 
 
 def test_the_language_can_change_and_text_is_redrawn_on_resize(
-    open_page, samples, block_of
+    open_page, samples, block_of, wait_for
 ) -> None:
     page = open_page(block_of([samples.make("epsilon")]))
     wide = page.locator(".dw svg").first.bounding_box()["width"]
     page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function(
+    wait_for(
+        page,
         "w => document.querySelector('.dw svg').getBoundingClientRect().width < w",
-        arg=wide,
+        wide,
     )
     box = page.locator(".dw svg").first
     assert box.evaluate("e => e.viewBox.baseVal.width === e.clientWidth")
