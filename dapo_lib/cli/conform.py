@@ -48,6 +48,8 @@ def conform(
     reports = (
         _every(environments, timeout) if every else [_one(adapter, python, timeout)]
     )
+    if every:
+        _expect_whole(reports)
     if out is not None:
         _publish(reports, out)
     _show(reports, as_json)
@@ -82,7 +84,19 @@ def _run(system: str, spec: str, python: str | None, timeout: float) -> Any:
 
     child = Adapter(spec, python, timeout=timeout)
     with tqdm(total=len(ROWS), desc=system, unit="row", disable=None) as bar:
-        return run(system, child, progress=lambda row: bar.update())
+        return run(system, child, ROWS, progress=lambda row: bar.update())
+
+
+def _expect_whole(reports: list[Any]) -> None:
+    """An adapter of ours that breaks says nothing about its system: no matrix."""
+    broken = [f"{r.system} {row}" for r in reports for row in r.broken()]
+    if broken:
+        from dapo_lib.errors import DapoError
+
+        raise DapoError(
+            f"conform: {len(broken)} answers broke, nothing written: {broken[0]}; "
+            "remove the environment to make it anew, or raise --timeout"
+        )
 
 
 def _publish(reports: list[Any], out: Path) -> None:

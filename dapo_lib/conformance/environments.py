@@ -61,7 +61,7 @@ PEERS = (
         "openrlhf",
         str(ADAPTERS / "openrlhf.py"),
         "openrlhf==0.11.2",
-        ("numpy==2.4.6", "tqdm", "sympy", "pylatexenc"),
+        ("numpy==2.4.6", "tqdm", "packaging", "sympy", "pylatexenc"),
     ),
 )
 

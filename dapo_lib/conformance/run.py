@@ -13,6 +13,7 @@ from typing import Any
 from dapo_lib.conformance.ask import Adapter, Reply
 from dapo_lib.conformance.rows import RAISES, ROWS, Case, Row
 
+BREAKAGES = ("error", "timeout", "died")
 VERDICTS = ("right", "convention", "wrong", "not_offered")
 
 
@@ -59,6 +60,15 @@ class Report:
         """How many rows have each verdict."""
         found = Counter(r.verdict for r in self.results)
         return {verdict: found[verdict] for verdict in VERDICTS}
+
+    def broken(self) -> list[str]:
+        """Rows where the adapter itself failed: an error, a hang, its end."""
+        return [
+            f"{result.row.id} {answer.value}: {answer.note}"
+            for result in self.results
+            for answer in result.answers
+            if answer.value in BREAKAGES
+        ]
 
 
 def run(

@@ -78,12 +78,28 @@ def test_raises_hangs_dies_and_the_others_go_on(bad):
     values = {r.row.id: r.answers[0] for r in report.results}
     assert values["hang"].value == "timeout" and values["died"].value == "died"
     assert "KeyError" in values["bug"].note and "plain data" in values["not_data"].note
+    broken = [line.split()[0] for line in report.broken()]
+    assert broken == ["bug", "hang", "died", "not_data"]
     assert report.counts() == {
         "right": 5,
         "convention": 0,
         "wrong": 6,
         "not_offered": 3,
     }
+
+
+def test_no_matrix_is_written_from_a_broken_adapter(bad, tmp_path, monkeypatch, capsys):
+    from dapo_lib.conformance import environments, rows
+
+    peers = (environments.Peer("bad", bad),)
+    monkeypatch.setattr(environments, "PEERS", peers)
+    monkeypatch.setattr(rows, "ROWS", (row("bug", 0.5, 2),))
+    assert main(["conform", "--all", "--out", str(tmp_path / "out")]) == 1
+    assert "bad bug error: KeyError" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(rows, "ROWS", (row("right", 0.5),))
+    assert main(["conform", "--all", "--out", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "conformance.csv").exists()
 
 
 def test_every_wrong_shows_input_value_right_value_and_report(bad):
