@@ -62,6 +62,17 @@ def table(rows: Any, *, caption: str = "", digits: int = 3) -> None:
     display({"text/html": html, "text/plain": text}, raw=True)
 
 
+def words(rows: list[dict[str, Any]], *, caption: str = "") -> None:
+    """Display a table of words: cells wrap and may hold Markdown. Numbers: `table`."""
+    from IPython.display import display
+
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head)]
+    lines += [[str(row[name]) for name in head] for row in rows]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    display({"text/markdown": f"{caption}\n\n{text}\n", "text/plain": text}, raw=True)
+
+
 def widget(model: Any) -> None:
     """Display a widget and, for print and screen readers, its message in a sentence."""
     from IPython.display import display
