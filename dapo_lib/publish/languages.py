@@ -20,7 +20,7 @@ POLICY = (
 _DEAD = (
     r'<script type="text/x-thebe-config">.*?</script>',
     r"<script>\s*const THEBE_JS_URL.*?</script>",
-    r'<script[^>]*sphinx-thebe\.js[^>]*></script>',
+    r"<script[^>]*sphinx-thebe\.js[^>]*></script>",
     r"<script>\s*kernelName =.*?</script>",
     r'<link rel="preload" as="font"[^>]*>',
 )
