@@ -13,6 +13,7 @@ from dapo_lib.errors import BadInput
 from dapo_lib.files import write_bytes
 from dapo_lib.publish import languages, numbers, prose
 from dapo_lib.publish.layout import Layout
+from dapo_lib.publish.outputs import FIGURE
 
 PARAMETER_TAGS = ("parameters", "injected-parameters")
 SOLUTION = "solution"
@@ -84,6 +85,8 @@ def write_downloads(layout: Layout, name: str, lang: str, folder: Path) -> None:
         elif cell["cell_type"] == "markdown":
             qualified = numbers.qualify(text, name)
             cell["source"] = numbers.substitute(layout, qualified, lang)
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(FIGURE, None)  # the PNG beside it stays
     done["metadata"].pop("widgets", None)
     _write(folder / f"{name}.ipynb", done)
     source = layout.notebooks / f"{name}.ipynb"

@@ -96,7 +96,8 @@ def join(layout: Layout, langs: Sequence[str]) -> Path:
 def _publish(html: Path, folder: Path, lang: str) -> None:
     target = folder / "site" / lang
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(html, target)
+    # source maps serve the theme's developers only
+    shutil.copytree(html, target, ignore=shutil.ignore_patterns("*.map"))
     write_bytes(target / "index.html", languages.front_page(lang).encode())
 
 
