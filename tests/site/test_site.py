@@ -253,13 +253,17 @@ def test_every_slider_moves_its_drawing_by_keyboard_and_by_drag(
         if 'class="dapo-widget"' in (site / name).read_text("utf-8")
     ]
     assert f"{lang}/{CHAPTER}" in with_widgets
+    moved = set()
     for name in with_widgets:
         page = visitor.open(name)
         for widget in page.locator(".dapo-widget").all():
-            assert widget.locator("input[type=range]").count() > 0
+            # the verifier's and the toggles' controls are not sliders
+            assert widget.locator("input, select, textarea, button").count() > 0, name
             for slider in widget.locator("input[type=range]").all():
                 if slider.is_visible() and slider.is_enabled():
                     operate(page, widget, slider, name)
+                    moved.add(name)
+    assert f"{lang}/{CHAPTER}" in moved and len(moved) >= 6
     visitor.clean()
 
 
