@@ -102,7 +102,7 @@ class Visitor:
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))
         self.page.on("console", self._listen)
-        self.page.on("requestfailed", lambda r: self.broken.append(r.url))
+        self.page.on("requestfailed", self._failed)
         self.page.on("response", self._answered)
 
     def _guard(self, route) -> None:
@@ -111,6 +111,11 @@ class Visitor:
         else:
             self.outside.append(route.request.url)
             route.abort()
+
+    def _failed(self, request) -> None:
+        # a click on a link aborts what its page was still loading; that is no fault
+        if request.failure != "net::ERR_ABORTED":
+            self.broken.append(request.url)
 
     def _listen(self, message) -> None:
         if message.type == "error":
