@@ -18,7 +18,7 @@ help:
 	@echo "make full       regenerate every published result (hours of CPU)"
 	@echo "make soak       long tests: kills, fuzzing, damaged files, memory"
 	@echo "make bench      against TRL and the floor, as ratios -> _build/bench.json"
-	@echo "make engines    exported runs executed by TRL and verl themselves"
+	@echo "make engines    tests that need an environment of their own (JupyterLab)"
 	@echo "make conform    the conformance matrix of ours, verl, TRL, OpenRLHF"
 
 $(STAMP): requirements.txt pyproject.toml

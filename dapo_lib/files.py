@@ -17,6 +17,14 @@ from typing import Any
 from dapo_lib.errors import BadInput, DamagedFile
 
 
+def cache_folder(room: str) -> Path:
+    """Where `room` keeps what can be made again: under `DAPO_CACHE`, else
+    `dapo-book` in the user's cache folder (`XDG_CACHE_HOME`, else ~/.cache).
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("DAPO_CACHE") or Path(home) / "dapo-book") / room
+
+
 def write_bytes(path: Path | str, data: bytes) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 

@@ -18,8 +18,7 @@ from dapo_lib.errors import BadInput
 from dapo_lib.experiments.arms import ARMS, changed
 from dapo_lib.experiments.session import Session
 from dapo_lib.experiments.sweep import Job
-from dapo_lib.lm.run import SCHEDULES, records, run_lm, setting
-from dapo_lib.lm.run import _evaluation as evaluation
+from dapo_lib.lm.run import SCHEDULES, evaluation, records, run_lm, setting
 from dapo_lib.lm.warm_start import named
 from dapo_lib.train import Schedule
 

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from dapo_lib.errors import BadInput, DamagedFile, expect
 from dapo_lib.experiments.provenance import code_hash
-from dapo_lib.files import canonical, digest, read_json, write_json
+from dapo_lib.files import cache_folder, canonical, digest, read_json, write_json
 
 SCHEMA = "dapo-book/run/1"
 
@@ -33,12 +33,6 @@ class Job:
         """Hash of the configuration, the function's name and the library's code."""
         name = f"{self.run.__module__}.{self.run.__qualname__}"
         return digest(canonical([name, self.config, code_hash()]))[:32]
-
-
-def cache_folder() -> Path:
-    """`DAPO_CACHE`, else `dapo-book` in the user's cache folder."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("DAPO_CACHE") or Path(home) / "dapo-book") / "runs"
 
 
 def cached(key: str, folder: Path) -> dict[str, Any] | None:
@@ -80,7 +74,7 @@ def sweep(
     """
     count = workers or min(os.cpu_count() or 1, max(1, len(jobs)))
     expect(count >= 1, "workers", workers, "at least 1")
-    folder = folder or cache_folder()
+    folder = folder or cache_folder("runs")
     keys = [job.key for job in jobs]
     found = {key: cached(key, folder) for key in keys}
     todo = {k: j for k, j in zip(keys, jobs, strict=True) if found[k] is None}

@@ -81,7 +81,7 @@ def run_lm(
         algorithm, schedule, warm_start=config, seed=seed, coin_flip=coin_flip
     )
     if evaluate_every:
-        yield {"rollout": 0, "updates": 0, **_evaluation(run, 0)}
+        yield {"rollout": 0, "updates": 0, **evaluation(run, 0)}
     yield from records(algorithm, schedule, run, evaluate_every=evaluate_every)
 
 
@@ -97,7 +97,7 @@ def records(
         out = {**record(step, run), "cpu_seconds": spent}
         due = evaluate_every and step.rollout % evaluate_every == 0
         if evaluate_every and (due or step.rollout == schedule.rollouts):
-            out |= _evaluation(run, step.rollout)
+            out |= evaluation(run, step.rollout)
         yield out
         began = time.process_time()
 
@@ -148,7 +148,8 @@ def clip_shares(step: Step) -> dict[str, Any]:
     return out
 
 
-def _evaluation(run: Setting, rollout: int) -> dict[str, float]:
+def evaluation(run: Setting, rollout: int) -> dict[str, float]:
+    """The policy on the fixed prompts, seeded by run and iteration: ``eval_*``."""
     seed = 1_000_000 * (run.policy.task.seed + 1) + rollout
     found = evaluate(run.policy, seed=seed)
     return {f"eval_{name}": value for name, value in found.items()}

@@ -9,7 +9,6 @@ Left out: data sets; demonstrations are drawn as they are needed.
 from __future__ import annotations
 
 import math
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from dapo_lib.errors import DamagedFile, expect
-from dapo_lib.files import canonical, digest, read_json, write_bytes, write_json
+from dapo_lib.files import (
+    cache_folder,
+    canonical,
+    digest,
+    read_json,
+    write_bytes,
+    write_json,
+)
 from dapo_lib.lm.model import Decoder, ModelConfig
 from dapo_lib.lm.packing import log_prob
 from dapo_lib.lm.tasks import Demonstrations, TokenTask, task_named
@@ -116,7 +122,7 @@ def warm_model(config: WarmStart) -> Decoder:
     published = PUBLISHED / f"{stem}.json"
     if published.exists():
         return read_weights(published, config)
-    cached = cache_folder() / f"{code_key()}_{stem}.json"
+    cached = cache_folder("warm_starts") / f"{code_key()}_{stem}.json"
     if cached.exists():
         try:
             return read_weights(cached, config)
@@ -219,12 +225,6 @@ def read_weights(path: Path, config: WarmStart) -> Decoder:
     except (OSError, SafetensorError, RuntimeError) as error:
         raise DamagedFile(f"{weights}: not readable; remove {path.stem}.*") from error
     return model
-
-
-def cache_folder() -> Path:
-    """Where fitted warm starts are kept: `DAPO_CACHE`, else ~/.cache/dapo-book."""
-    default = Path.home() / ".cache" / "dapo-book"
-    return Path(os.environ.get("DAPO_CACHE") or default) / "warm_starts"
 
 
 @cache

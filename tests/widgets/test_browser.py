@@ -212,6 +212,10 @@ def test_the_language_can_change_and_text_is_redrawn_on_resize(
         "w => document.querySelector('.dw svg').getBoundingClientRect().width < w",
         wide,
     )
-    box = page.locator(".dw svg").first
-    assert box.evaluate("e => e.viewBox.baseVal.width === e.clientWidth")
+    # the picture is stretched first and redrawn in a later frame
+    wait_for(
+        page,
+        "() => [...document.querySelectorAll('.dw svg')]"
+        ".every(e => e.viewBox.baseVal.width === e.clientWidth)",
+    )
     assert page.evaluate(SMALL_TEXT) == []
