@@ -172,14 +172,14 @@ def _drag(page):
 
 
 def test_a_drag_is_answered_within_a_frame(open_page, samples, block_of) -> None:
-    """CPU time of script, style and layout; three tries, as machines are shared."""
+    """CPU time of script, style and layout; five tries, as machines are shared."""
     for name in NAMES:
         block = block_of([samples.make(name)])
-        for attempt in range(3):
+        for attempt in range(5):
             took = _drag_ms(open_page(block))
             if max(took) < FRAME_MS:
                 break
-            assert attempt < 2, f"{name}: first and later moves take {took} ms"
+            assert attempt < 4, f"{name}: first and later moves take {took} ms"
 
 
 def _drag_ms(page) -> tuple[float, float]:
