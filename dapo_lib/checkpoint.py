@@ -7,7 +7,7 @@ Left out: pickle. What cannot be a tensor or JSON is not state.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from dapo_lib.errors import BadInput, DamagedFile
-from dapo_lib.files import digest, read_json, write_bytes, write_json
+from dapo_lib.files import (
+    clear_leftovers,
+    digest,
+    read_json,
+    write_bytes,
+    write_json,
+)
 from dapo_lib.rollout import Rollout
 
 if TYPE_CHECKING:  # the loop knows nothing of files, nor this of the loop
@@ -66,6 +72,37 @@ def save(
 
 
 COUNTERS = ("rollouts", "updates", "prompts", "tokens")
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Checkpoints of one run in one folder, every `every` iterations and at the end.
+
+    `config` is the hash of the run's configuration; the folder is this run's alone.
+    """
+
+    folder: Path
+    config: str
+    every: int = 50
+
+    def due(self, rollout: int, last: bool) -> bool:
+        """Whether the state after this iteration is kept."""
+        return last or rollout % self.every == 0
+
+    def save(self, policy: Policy, state: State, task: Task, extra: dict) -> None:
+        """See :func:`save`."""
+        save(self.folder, policy, state, task, config=self.config, extra=extra)
+
+    def restore(self, policy: Policy, state: State, task: Task) -> dict | None:
+        """Put the newest whole checkpoint in place; its `extra`, or None without one.
+
+        Raises ``BadInput`` where it is of another configuration.
+        """
+        clear_leftovers(self.folder)
+        newest = latest(self.folder)
+        if newest is None:
+            return None
+        return load(newest, policy, state, task, config=self.config)
 
 
 def latest(folder: Path | str) -> Path | None:

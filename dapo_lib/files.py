@@ -10,11 +10,15 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from dapo_lib.errors import BadInput, DamagedFile
+
+# what write_bytes calls a file before it is whole: .name.xxxxxxxx
+_LEFTOVER = re.compile(r"\..+\.[a-z0-9_]{8}")
 
 
 def cache_folder(room: str) -> Path:
@@ -43,8 +47,8 @@ def write_bytes(path: Path | str, data: bytes) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
         _sync_folder(path.parent)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or str(error)
         raise BadInput(
             f"cannot write {path}: {reason}; choose a writable folder with free space"
         ) from error
@@ -52,6 +56,33 @@ def write_bytes(path: Path | str, data: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+
+
+def inside(folder: Path | str, name: str) -> Path:
+    """The path of the file `name` directly in `folder`, never anywhere else.
+
+    Raises ``BadInput`` on a name that is empty, hidden or holds a separator.
+
+    >>> inside("results", "a.json").as_posix()
+    'results/a.json'
+    >>> inside("results", "../a.json")
+    Traceback (most recent call last):
+    dapo_lib.errors.BadInput: file name: got '../a.json', expected a plain name
+    """
+    plain = bool(name) and not name.startswith(".") and not set(name) & set("/\\\0")
+    if not plain:
+        raise BadInput(f"file name: got {name[:80]!r}, expected a plain name")
+    return Path(folder) / name
+
+
+def clear_leftovers(folder: Path | str) -> None:
+    """Remove what a killed process left of unfinished writes in its own `folder`.
+
+    Not for a folder in which another process may be writing.
+    """
+    for path in Path(folder).glob(".*"):
+        if _LEFTOVER.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -120,6 +151,14 @@ def read_json(path: Path | str, schema: str) -> dict[str, Any]:
     if not isinstance(body, dict) or body.get("schema") != schema:
         raise DamagedFile(f"{path}: not a {schema} file; remove it and run again")
     said = body.pop("sha256", None)
-    if said != digest(canonical(body)):
+    if said is None or said != _digest_of(body):
         raise DamagedFile(f"{path}: checksum does not match; remove it and run again")
     return body
+
+
+def _digest_of(body: dict[str, Any]) -> str | None:
+    """Its checksum, or None for what :func:`write_json` cannot have written."""
+    try:
+        return digest(canonical(body))
+    except (ValueError, RecursionError):  # NaN, half a surrogate pair, a deep nest
+        return None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +22,10 @@ from dapo_lib.candidate.lanes import Lanes
 from dapo_lib.candidate.policy import CandidatePolicy, Exact, evaluate
 from dapo_lib.candidate.table import Scaling, Table, build
 from dapo_lib.candidate.task import CandidateTask
+from dapo_lib.checkpoint import Keeper
 from dapo_lib.data.gsm8k import Problem
 from dapo_lib.errors import BadInput, expect
-from dapo_lib.train import Schedule, start, train
+from dapo_lib.train import Schedule, Step, start, train
 
 L_MAX, L_CACHE = 60, 16  # tokens
 REFRESH_EVERY = 16  # rollouts between old policies
@@ -121,6 +123,49 @@ class Run:
     seconds: float
 
 
+@dataclass
+class Tally:
+    """What a run has counted and measured so far: all that :class:`Run` needs beside
+    the state of the loop. Points are (step, responses [lanes], weight [lanes, F]).
+    """
+
+    counts: Tensor
+    points: list[tuple[int, Tensor, Tensor]]
+    exhausted: int = 0
+
+    def enter(self, step: Step, policy: CandidatePolicy, point: bool) -> None:
+        """Add one iteration; `point` says whether it is measured."""
+        ledger = step.ledger
+        self.counts += torch.stack(
+            [
+                ledger.responses_all,
+                ledger.prompts_drawn,
+                ledger.tokens_generated,
+                ledger.kept,
+            ]
+        )
+        self.exhausted += ledger.exhausted
+        if point:
+            weight = policy.weight.detach().clone()
+            self.points.append((step.rollout, self.counts[0].clone(), weight))
+
+    def as_json(self) -> dict[str, Any]:
+        """For a checkpoint; JSON keeps every bit of a float64."""
+        points = [[step, r.tolist(), w.tolist()] for step, r, w in self.points]
+        counts = self.counts.tolist()
+        return {"counts": counts, "points": points, "exhausted": self.exhausted}
+
+    @classmethod
+    def of_json(cls, saved: dict[str, Any]) -> Tally:
+        """The inverse of `as_json`."""
+
+        def exact(values: list) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64)
+
+        points = [(step, exact(r), exact(w)) for step, r, w in saved["points"]]
+        return cls(exact(saved["counts"]), points, saved["exhausted"])
+
+
 def run(
     bench: Bench,
     algorithm: Algorithm,
@@ -128,10 +173,12 @@ def run(
     seeds: Sequence[int],
     *,
     every: int | None = None,
+    keeper: Keeper | None = None,
 ) -> Run:
     """Train one lane a seed; `every` steps a point of the curve (None: the ends only).
 
-    Deterministic: lane s equals the run of seed s alone. Raises what the loop raises.
+    Deterministic: lane s equals the run of seed s alone. With a `keeper` the run goes
+    on from its last checkpoint, to the same end. Raises what the loop raises.
     """
     expect(every is None or every >= 1, "every", every, "a number of steps >= 1")
     lanes = len(seeds)
@@ -141,31 +188,28 @@ def run(
     )
     state = start(algorithm, schedule, policy, generator, lanes=lanes)
     task = CandidateTask(bench.train.gold)
-    counts = torch.zeros(4, lanes, dtype=torch.float64)
-    points = [(0, counts[0].clone(), policy.old.clone())]
-    exhausted, began = 0, time.perf_counter()
+    saved = keeper.restore(policy, state, task) if keeper is not None else None
+    if saved is None:
+        counts = torch.zeros(4, lanes, dtype=torch.float64)
+        tally = Tally(counts, [(0, counts[0].clone(), policy.old.clone())])
+    else:
+        tally = Tally.of_json(saved)
+    began = time.perf_counter()
     for step in train(algorithm, schedule, policy, task, state):
-        ledger = step.ledger
-        counts += torch.stack(
-            [
-                ledger.responses_all,
-                ledger.prompts_drawn,
-                ledger.tokens_generated,
-                ledger.kept,
-            ]
-        )
-        exhausted += ledger.exhausted
         last = step.rollout == schedule.rollouts
-        if last or (every is not None and step.rollout % every == 0):
-            weight = policy.weight.detach().clone()
-            points.append((step.rollout, counts[0].clone(), weight))
+        due = every is not None and step.rollout % every == 0
+        tally.enter(step, policy, last or due)
+        if keeper is not None and keeper.due(step.rollout, last):
+            keeper.save(policy, state, task, tally.as_json())
     seconds = time.perf_counter() - began
+    points = tally.points
     curve = _curve(points, bench.test)
     ends = [
         Exact(*(getattr(curve.exact, f.name)[i] for f in fields(Exact)))
         for i in (0, -1)
     ]
-    return Run(tuple(seeds), points[-1][2], *ends, curve, *counts, exhausted, seconds)
+    counted = (*tally.counts, tally.exhausted)
+    return Run(tuple(seeds), points[-1][2], *ends, curve, *counted, seconds)
 
 
 def _curve(points: list[tuple[int, Tensor, Tensor]], table: Table) -> Curve:

@@ -40,3 +40,11 @@ class CandidateTask:
         right = rollout.tokens[:, 0] == self.gold[rollout.index]
         correct = (right & ~rollout.truncated).long()
         return rollout.graded(correct, 2.0 * correct.to(torch.float64) - 1)
+
+    def state_dict(self) -> dict[str, int]:
+        """What a resumed run needs: the next group id."""
+        return {"draws": self.draws}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """The inverse of `state_dict`."""
+        self.draws = int(state["draws"])

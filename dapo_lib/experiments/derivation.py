@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from math import log
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -27,11 +28,13 @@ from dapo_lib.candidate.recipe import (
     run,
     schedule_of,
 )
+from dapo_lib.checkpoint import Keeper
 from dapo_lib.data.gsm8k import Data, Problem
 from dapo_lib.errors import BadInput, expect
 from dapo_lib.experiments import published
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.experiments.statistics import mean_interval
+from dapo_lib.files import canonical, digest
 
 METRICS = tuple(f.name for f in fields(Exact))
 # Chosen by choose_lr on the usable train problems from 5,500 on, `verify` mix, DAPO,
@@ -108,12 +111,14 @@ def run_derivation(
     seeds: int | Sequence[int] = 20,
     every: int | None = None,
     refresh_every: int | None = None,
+    checkpoints: Path | None = None,
 ) -> Result:
     """Train on `train`, all seeds side by side, and measure exactly on `test`.
 
     `algorithm` is a name of :data:`ARMS` or any settings; `lr` None takes the rate that
     was chosen on train; `seeds` a number (0 to n - 1) or the seeds; `every` gives a
-    point of the curve each so many steps. Raises ``BadInput`` on what cannot be used.
+    point of the curve each so many steps. With a folder for `checkpoints` an
+    interrupted run goes on where it was. Raises ``BadInput`` on what cannot be used.
     """
     names = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     expect(len(names) > 0, "seeds", seeds, "at least one seed")
@@ -133,7 +138,12 @@ def run_derivation(
         "schedule": schedule.model_dump(),
         "seeds": names,
     }
-    return Result(config, table, run(table, settings, schedule, names, every=every))
+    keeper = None
+    if checkpoints is not None:
+        facts = {"every": every, "tables": describe(table), **config}
+        keeper = Keeper(checkpoints, digest(canonical(facts)))
+    done = run(table, settings, schedule, names, every=every, keeper=keeper)
+    return Result(config, table, done)
 
 
 def default_lr(prompts_per_step: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dapo_lib.errors import BadInput, DamagedFile
-from dapo_lib.files import digest, read_json, write_bytes, write_json
+from dapo_lib.files import digest, inside, read_json, write_bytes, write_json
 
 FOLDER = Path(__file__).resolve().parents[1] / "published"
 SCHEMA = "dapo-book/published/1"
@@ -31,7 +31,7 @@ def save(
     `provenance` says seeds, configuration, versions, seconds, data; see provenance.py.
     """
     text = frame.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
-    path = Path(folder) / f"{name}.csv"
+    path = inside(folder, f"{name}.csv")
     write_bytes(path, text.encode())
     facts = {"csv_sha256": digest(text.encode()), "rows": len(frame)}
     write_json(path.with_suffix(".json"), SCHEMA, {**facts, "provenance": provenance})
@@ -43,7 +43,7 @@ def load(name: str, folder: Path | str = FOLDER) -> pd.DataFrame:
 
     Raises ``BadInput`` for an unknown name, ``DamagedFile`` where CSV and JSON differ.
     """
-    path = Path(folder) / f"{name}.csv"
+    path = inside(folder, f"{name}.csv")
     if not path.exists():
         known = ", ".join(names(folder)) or "none"
         raise BadInput(f"published result {name!r} does not exist; known: {known}")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dapo_lib.errors import BadInput
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.experiments.statistics import Interval
-from dapo_lib.files import read_json, write_json
+from dapo_lib.files import inside, read_json, write_json
 
 SCHEMA = "dapo-book/records/1"
 
@@ -74,7 +74,7 @@ class Recorder:
 
     def save(self) -> Path:
         """Write `<notebook>.<lang>.json`; sorted, and without a time stamp."""
-        path = self.folder / f"{self.notebook}.{self.lang}.json"
+        path = inside(self.folder, f"{self.notebook}.{self.lang}.json")
         rows = [self.records[k].model_dump() for k in sorted(self.records)]
         facts = {"notebook": self.notebook, "lang": self.lang}
         write_json(path, SCHEMA, {**facts, "records": rows, "provenance": provenance()})

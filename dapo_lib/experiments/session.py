@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dapo_lib import checkpoint
+from dapo_lib.checkpoint import Keeper
 from dapo_lib.errors import BadInput
 from dapo_lib.experiments.provenance import provenance
-from dapo_lib.files import canonical, digest, read_json, write_bytes, write_json
+from dapo_lib.files import (
+    canonical,
+    clear_leftovers,
+    digest,
+    read_json,
+    write_bytes,
+    write_json,
+)
 
 SCHEMA = "dapo-book/session/1"
 Records = Callable[[bool], Iterator[dict[str, Any]]]
@@ -38,6 +45,10 @@ class Session:
         """Hash of the configuration that a checkpoint belongs to."""
         return digest(canonical(self.config))
 
+    @property
+    def _keeper(self) -> Keeper:
+        return Keeper(self.folder / "checkpoints", self.key, every=1)
+
     def prepare(self, resume: bool) -> list[dict[str, Any]]:
         """Make or reopen the folder; the records so far. Raises ``BadInput``.
 
@@ -57,11 +68,11 @@ class Session:
                 f"--resume: {self.folder} holds a run with other options; use the ones "
                 f"in {path}, or choose another folder"
             )
-        newest = checkpoint.latest(self.folder / "checkpoints")
-        if newest is None:
-            return []
+        clear_leftovers(self.folder)
         policy, task, state = self.run
-        extra = checkpoint.load(newest, policy, state, task, config=self.key)
+        extra = self._keeper.restore(policy, state, task)
+        if extra is None:
+            return []
         state.extra.update(extra["state"])
         return extra["records"]
 
@@ -78,10 +89,7 @@ class Session:
                 self.folder / "metrics.jsonl", "\n".join(lines).encode() + b"\n"
             )
             extra = {"records": done, "state": state.extra}
-            checkpoint.save(
-                self.folder / "checkpoints", policy, state, task,
-                config=self.key, extra=extra,
-            )  # fmt: skip
+            self._keeper.save(policy, state, task, extra)
             yield record
         last = {"config": self.config, "last": done[-1] if done else {}}
         write_json(self.folder / "result.json", SCHEMA, {**last, **self._facts()})
