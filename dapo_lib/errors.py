@@ -32,6 +32,16 @@ class Diverged(DapoError):
     """A gradient or weight is not finite; the last checkpoint is still good."""
 
 
+class Interrupted(DapoError):
+    """Ctrl-C or SIGTERM came; says what is safe and how to go on."""
+
+    exit_code = 130
+
+
+class LostWorker(DapoError):
+    """A process of a sweep died; what had finished is in the cache."""
+
+
 class Drift(DapoError):
     """A recorded metric left its tolerance against the committed reference."""
 

@@ -99,6 +99,23 @@ class Step:
     ledger: Ledger
     updates: list[dict[str, Tensor]]
 
+    @property
+    def note(self) -> str | None:
+        """What went wrong without ending the run, and what to change; else None."""
+        if self.updates:
+            return None
+        if self.batch is not None:
+            return "no update: every response is masked; raise l_max or do not filter"
+        drawn, right, wrong = (
+            int(getattr(self.ledger, name).sum())
+            for name in ("prompts_drawn", "all_right", "all_wrong")
+        )
+        return (
+            f"no update: of {drawn} groups drawn {right} were all right, {wrong} all "
+            "wrong; change the difficulty of the prompts, or raise group_size or "
+            "max_rounds"
+        )
+
 
 @dataclass
 class State:
@@ -321,7 +338,8 @@ def clip_gradients(schedule: Schedule, policy: Policy) -> None:
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
     if not norm.isfinite():
         raise Diverged(
-            f"gradient norm is {norm}; lower lr={schedule.lr} or eps_high, then resume"
+            f"gradient norm is {norm}, the weights are as before this update; lower "
+            f"lr={schedule.lr} or eps_high in a new run (the last checkpoint is whole)"
         )
     if schedule.clip_norm is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, schedule.clip_norm, norm)

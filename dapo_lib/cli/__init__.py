@@ -10,7 +10,9 @@ import importlib
 import os
 import pkgutil
 import re
+import signal
 import sys
+import warnings
 
 import typer
 
@@ -57,6 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _complain(_one_line(error, given), 2)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
     except DapoError as error:
         return _complain(str(error), error.exit_code)
 
@@ -75,11 +80,23 @@ def _one_line(error: ClickException, arguments: list[str]) -> str:
     return f"{message} (see `{command} --help`)"
 
 
+def _terminate(*_: object) -> None:
+    """SIGTERM ends a command as Ctrl-C does: files are cleared, the line is printed."""
+    raise KeyboardInterrupt
+
+
+def _warn(message: object, *_: object, **__: object) -> None:
+    """A warning is one line too, without the path of a source file."""
+    print(f"dapo: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
 def _complain(message: str, code: int) -> int:
     print(f"dapo: error: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script: what a process may set for itself, then :func:`main`."""
+    warnings.showwarning = _warn
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(main())

@@ -5,11 +5,12 @@ Left out: commands. This module puts nothing on the app.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from dapo_lib.errors import BadInput
+from dapo_lib.errors import BadInput, Interrupted
 
 if TYPE_CHECKING:  # torch takes a second to import; only a run needs it
     from dapo_lib.experiments.session import Session
@@ -32,11 +33,13 @@ def follow(session: Session, *, resume: bool, tensorboard: bool, total: int) -> 
             for record in session.steps(done):
                 bar.n = int(record["rollout"])
                 bar.set_postfix_str(line(record))
+                if "note" in record:
+                    bar.write(f"rollout {bar.n}: {record['note']}", file=sys.stderr)
                 if writer is not None:
                     _write(writer, record)
         except KeyboardInterrupt:
             bar.close()
-            raise BadInput(
+            raise Interrupted(
                 f"interrupted; {session.folder} is safe: add --resume to continue"
             ) from None
     print(f"written: {session.folder}")
@@ -68,6 +71,6 @@ def _writer(folder: Any) -> Any:
 
 def _write(writer: Any, record: dict[str, Any]) -> None:
     for name, value in record.items():
-        if value is not None:
+        if isinstance(value, int | float):
             writer.add_scalar(name, value, int(record["rollout"]))
     writer.flush()

@@ -23,7 +23,7 @@ from dapo_lib.cli.options import (
 COMMON = {"setting", "algorithm", "eps_low", "eps_high", "group_size", "lr", "out"}
 CANDIDATE = COMMON | {"dataset", "recipe", "steps", "data", "offline"}
 SEED = CANDIDATE - {"lr"} | {"maximum_examples", "seed"}
-DERIVATION = CANDIDATE | {"mix", "prompts_per_step", "seed", "seeds"}
+DERIVATION = CANDIDATE | {"mix", "prompts_per_step", "seed", "seeds", "resume"}
 LANGUAGE = COMMON | {"arm", "iterations", "seed", "prompts_per_step", "l_max"}
 LANGUAGE |= {"warm_start", "warm_seed", "resume", "tensorboard"}
 RANGES = {
@@ -89,7 +89,8 @@ def train(
     ] = "digit_sum",
     warm_seed: Annotated[int, typer.Option(help="lm: seed of the warm start")] = 0,
     resume: Annotated[
-        bool, typer.Option("--resume", help="lm: continue the run in --out")
+        bool,
+        typer.Option("--resume", help="go on from the checkpoints by --out"),
     ] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="lm: also write TensorBoard events")
@@ -145,6 +146,7 @@ def _derivation(options: dict[str, Any]) -> None:
         from dapo_lib.errors import BadInput
 
         raise BadInput(f"--seeds: got {seeds} beside --seed {seed}; give one of them")
+    folder = _checkpoints(options)
     payload, table = train_derivation(
         data,
         algorithm=options["algorithm"],
@@ -156,8 +158,20 @@ def _derivation(options: dict[str, Any]) -> None:
         seeds=[seed] if seed is not None else list(range(_or(seeds, 1))),
         eps_low=options["eps_low"],
         eps_high=options["eps_high"],
+        checkpoints=folder,
     )
     _finish(payload, table, data, options["out"])
+
+
+def _checkpoints(options: dict[str, Any]) -> Path | None:
+    """`NAME.checkpoints` beside the file of --out, where --resume asks for them."""
+    if not options["resume"]:
+        return None
+    if options["out"] is None:
+        from dapo_lib.errors import BadInput
+
+        raise BadInput("--resume: needs --out; checkpoints are kept beside that file")
+    return options["out"].with_name(f"{options['out'].name}.checkpoints")
 
 
 def _language(options: dict[str, Any]) -> None:

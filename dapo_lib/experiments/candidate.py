@@ -87,6 +87,10 @@ def derivation_table(result: Result) -> str:
         lines.append(row)
     lines.append(f"supervised ceiling {metrics['ceiling']:.4f}, leak-only score ")
     lines[-1] += f"{metrics['leak_only']:.4f}"
+    if result.run.exhausted:
+        short, steps = result.run.exhausted, int(result.run.curve.steps[-1])
+        lines.append(f"{short} of {steps} steps found too few groups with a signal: ")
+        lines[-1] += "lower --lr, or raise --group-size"
     done = result.run
     lines.append(f"rollouts {float(done.rollouts.mean()):.0f} responses a seed, ")
     lines[-1] += f"{done.seconds:.2f} s for all seeds"

@@ -92,6 +92,8 @@ def flat(record: dict[str, Any]) -> dict[str, float | None]:
     """
     row: dict[str, float | None] = {}
     for name, value in record.items():
+        if isinstance(value, str):
+            continue  # a note is for the reader of one run
         if isinstance(value, list):
             stem = name.removesuffix("_by_update")
             shown = [u for u in UPDATES_SHOWN if u <= len(value)]
@@ -128,12 +130,13 @@ def session(arm: LanguageRun, seed: int, folder: Path) -> Session:
         coin_flip=arm.coin_flip,
     )
 
-    def rows(first: bool) -> Iterator[dict[str, float | None]]:
+    def rows(first: bool) -> Iterator[dict[str, Any]]:
         if first and arm.evaluate_every:
             yield flat({"rollout": 0, "updates": 0, **evaluation(run, 0)})
         every = arm.evaluate_every
         for record in records(arm.algorithm, arm.schedule, run, evaluate_every=every):
-            yield flat(record)
+            note = {"note": record["note"]} if "note" in record else {}
+            yield flat(record) | note
 
     config = {"setting": "lm", **arm.model_dump(mode="json"), "seed": seed}
     return Session(folder, config, run, rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import joblib
 from tqdm import tqdm
 
-from dapo_lib.errors import BadInput, DamagedFile, expect
+from dapo_lib.errors import BadInput, DamagedFile, LostWorker, expect
 from dapo_lib.experiments.provenance import code_hash
 from dapo_lib.files import cache_folder, canonical, digest, read_json, write_json
 
@@ -70,7 +71,8 @@ def sweep(
 
     Every worker stores its own result, so that an interrupted or killed sweep resumes
     where it stood, and two sweeps may share a folder. Raises ``ValueError`` on
-    workers < 1.
+    workers < 1, ``LostWorker`` where a process died, ``BadInput`` where the folder
+    cannot be written.
     """
     count = workers or min(os.cpu_count() or 1, max(1, len(jobs)))
     expect(count >= 1, "workers", workers, "at least 1")
@@ -95,7 +97,13 @@ def _run_all(jobs: dict[str, Job], folder: Path, workers: int, backend: str):
         n_jobs=workers, backend=backend, return_as="generator_unordered"
     )
     tasks = (joblib.delayed(_keyed)(key, job, folder) for key, job in jobs.items())
-    yield from parallel(tasks)
+    try:
+        yield from parallel(tasks)
+    except BrokenProcessPool as error:  # killed from outside, or out of memory
+        raise LostWorker(
+            f"sweep: a worker process died; finished runs are kept in {folder}: run "
+            "again to go on, with fewer --workers if memory ran out"
+        ) from error
 
 
 def _keyed(key: str, job: Job, folder: Path) -> tuple[str, dict[str, Any]]:

@@ -110,19 +110,21 @@ def record(step: Step, run: Setting) -> dict[str, Any]:
     all_wrong (shares), kept (groups). Over the batch trained on: batch_accuracy,
     length (tokens), truncated, entropy (nats per token). Over updates: clip_low,
     clip_high (shares of tokens; ``_by_update`` one value an update index), p_up_clipped
-    (mean old probability of up-clipped tokens).
+    (mean old probability of up-clipped tokens). Where there was no update, ``note``
+    says why.
     """
     ledger, drawn = step.ledger, step.ledger.prompts_drawn.sum().item()
     responses = ledger.responses_all.sum().item()
+    reward = Ratio(ledger.reward_all.sum().item(), responses)
     out = {
         "rollout": step.rollout,
         "updates": run.state.updates,
         "prompts": run.state.prompts,
         "tokens": run.state.tokens,
         "responses": responses,
-        "train_accuracy": (1 + ledger.reward_all.sum().item() / responses) / 2,
-        "all_right": ledger.all_right.sum().item() / drawn,
-        "all_wrong": ledger.all_wrong.sum().item() / drawn,
+        "train_accuracy": (1 + reward.value) / 2,  # a reward is +1 or -1
+        "all_right": Ratio(ledger.all_right.sum().item(), drawn).value,
+        "all_wrong": Ratio(ledger.all_wrong.sum().item(), drawn).value,
         "kept": ledger.kept.sum().item(),
         "rounds": ledger.rounds.sum().item(),
         "exhausted": ledger.exhausted,
@@ -130,7 +132,10 @@ def record(step: Step, run: Setting) -> dict[str, Any]:
     if step.batch is not None:
         out["batch_accuracy"] = step.batch.correct.double().mean().item()
         out |= describe(step.batch) | run.task.behaviour(step.batch)
+    if step.updates:
         out |= clip_shares(step)
+    if step.note is not None:
+        out["note"] = step.note
     return out
 
 
