@@ -20,6 +20,11 @@ from dapo_lib.errors import BadInput, expect
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
 HUB_NAME = "openai/gsm8k"
+# the published files; a copy that was cut or altered is told from them by these sums
+PUBLISHED: dict[str, str] = {
+    "train": "17f347dc51477c50d4efb83959dbb7c56297aba886e5544ee2aaed3024813465",
+    "test": "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14",
+}
 WANTED = '{"question": text, "answer": text that ends in "#### NUMBER"}'
 
 
@@ -50,16 +55,24 @@ class Source:
     rows: dict[Split, int]
 
     def describe(self) -> str:
-        """One line for the terminal.
+        """One line for the terminal; it says which file is not GSM8K as published.
 
         >>> Source("gsm8k", {"train": "ab" * 32}, {"train": 2}).describe()
-        'gsm8k: train 2 problems (sha256 abababababab)'
+        'gsm8k: train 2 problems (sha256 abababababab, not the published file)'
         """
+        odd = self.altered()
         parts = (
-            f"{split} {self.rows[split]} problems (sha256 {digest[:12]})"
+            f"{split} {self.rows[split]} problems (sha256 {digest[:12]}"
+            f"{', not the published file' if split in odd else ''})"
             for split, digest in self.sha256.items()
         )
         return f"{self.name}: {', '.join(parts)}"
+
+    def altered(self) -> list[Split]:
+        """The splits called GSM8K whose bytes are not those that were published."""
+        if self.name not in ("gsm8k", HUB_NAME):
+            return []
+        return [s for s, digest in self.sha256.items() if digest != PUBLISHED[s]]
 
     def as_dict(self) -> dict:
         """For the JSON output and a result's provenance."""

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dapo_lib.errors import BadInput, DapoError
-from dapo_lib.files import canonical, write_bytes
+from dapo_lib.errors import BadInput, DamagedFile, DapoError
+from dapo_lib.files import canonical, digest, read_json, write_json
 from dapo_lib.publish import fingerprint, prose
 from dapo_lib.publish.layout import Layout
 
+STAMP = "dapo-book/executed/1"
 CELL_SECONDS = 240
 NOTEBOOK_SECONDS = 600
 
@@ -87,10 +88,21 @@ def execute(
 
 
 def fresh(layout: Layout, job: Job) -> bool:
-    """Whether the executed copy and its results belong to this very job."""
+    """Whether the executed copy and its results are this very job's, and whole."""
+    try:
+        said = read_json(job.stamp, STAMP)
+    except (BadInput, DamagedFile):
+        return False
+    return said == {"schema": STAMP, "key": job.key, **_sums(layout, job)}
+
+
+def _sums(layout: Layout, job: Job) -> dict[str, str | None]:
+    """The checksums of what a job left; None for a file that is not there."""
     results = layout.results / f"{job.notebook.stem}.{job.lang}.json"
-    known = job.stamp.exists() and job.stamp.read_text() == job.key
-    return known and job.output.exists() and results.exists()
+    return {
+        name: digest(path.read_bytes()) if path.is_file() else None
+        for name, path in (("output", job.output), ("results", results))
+    }
 
 
 def _run(layout: Layout, job: Job) -> str | None:
@@ -117,7 +129,7 @@ def _run(layout: Layout, job: Job) -> str | None:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
         print(plain, file=sys.stderr, flush=True)
         return f"{job.notebook.name} [{job.lang}]: {lines[-1]}"
-    write_bytes(job.stamp, job.key.encode())
+    write_json(job.stamp, STAMP, {"key": job.key, **_sums(layout, job)})
     print(f"  {name} {time.perf_counter() - began:.0f} s", flush=True)
     return None
 

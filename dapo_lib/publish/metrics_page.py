@@ -5,6 +5,8 @@ Left out: the page's prose, which includes what is written here (book/*/metrics.
 
 from __future__ import annotations
 
+from html import escape
+
 from dapo_lib.errors import DapoError
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.files import write_bytes
@@ -55,7 +57,7 @@ def _table(rows: list[Row], lang: Lang) -> str:
 
 def _cells(row: Row, lang: Lang) -> list[str]:
     entry = row.record
-    unit = f" {unit_words(entry.unit, lang)}" if entry.unit else ""
+    unit = f" {_plain(unit_words(entry.unit, lang))}" if entry.unit else ""
     interval = ""
     if entry.low is not None and entry.high is not None:
         interval = f"[{_digits(entry.low)}, {_digits(entry.high)}]"
@@ -65,7 +67,9 @@ def _cells(row: Row, lang: Lang) -> list[str]:
         drift = "0" if abs(row.drift) < 1e-12 else f"{row.drift:+.2g}"
     if is_time(entry):
         interval = interval or "–"
-    paper = "" if entry.paper is None else f"{_digits(entry.paper)} {entry.source}"
+    paper = (
+        "" if entry.paper is None else f"{_digits(entry.paper)} {_plain(entry.source)}"
+    )
     return [
         metric_words(entry.name, lang),
         f"{_digits(entry.value)}{unit}",
@@ -75,6 +79,11 @@ def _cells(row: Row, lang: Lang) -> list[str]:
         drift.replace("-", "−"),
         f"{entry.tolerance:g}",
     ]
+
+
+def _plain(text: str) -> str:
+    """Text of a record in a cell: no tag, no new cell, no new line."""
+    return escape(" ".join(text.split())).replace("|", "&#124;")
 
 
 def metric_words(name: str, lang: Lang) -> str:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+from dapo_lib import widgets
 from dapo_lib.errors import DamagedFile
 from dapo_lib.files import digest
+from dapo_lib.widgets.base import module_text, style_text
 
 FIGURE = "application/vnd.dapo.figure+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -29,8 +31,18 @@ class Page:
     def rewrite(self, notebook: dict[str, Any], images: str) -> None:
         """Replace figure and widget outputs in place; `images` is the folder's address.
 
-        Raises ``DamagedFile`` on a widget whose state was not saved, or a stock one.
+        Raises ``DamagedFile`` on a widget whose state was not saved or is not as we
+        save it, on a stock one, and on one whose module is not the library's.
         """
+        try:
+            self._rewrite(notebook, images)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise DamagedFile(
+                f"outputs are not as saved ({reason[:80]}); execute the notebook again"
+            ) from error
+
+    def _rewrite(self, notebook: dict[str, Any], images: str) -> None:
         saved = notebook["metadata"].pop("widgets", {}).get(STATE, {}).get("state", {})
         last = None
         for cell in notebook["cells"]:
@@ -64,11 +76,24 @@ class Page:
         model = view["model_id"]
         if model not in saved:
             raise DamagedFile("a widget's state was not saved; execute again")
-        if "_esm" not in saved[model]["state"]:
-            name = saved[model].get("model_name")
-            raise DamagedFile(f"{name} needs a kernel; use a class of dapo_lib.widgets")
+        _expect_ours(saved[model])
         page_id = self.widgets.setdefault(model, f"w{len(self.widgets) + 1}")
         return f'<div class="dapo-widget" data-model="{page_id}"></div>'
+
+
+def _expect_ours(model: dict[str, Any]) -> None:
+    """Only a module of dapo_lib.widgets may run on a page, letter for letter."""
+    state = model.get("state", {})
+    if "_esm" not in state:
+        name = model.get("model_name")
+        raise DamagedFile(f"{name} needs a kernel; use a class of dapo_lib.widgets")
+    name = str(state.get("_anywidget_id")).rsplit(".", 1)[-1]
+    ours = getattr(widgets, name, None) if name in widgets.__all__ else None
+    code = (state["_esm"], state.get("_css"))
+    if ours is None or code != (module_text(ours.name), style_text()):
+        raise DamagedFile(
+            f"{name}: its module is not the library's; execute the notebook again"
+        )
 
 
 def page_models(ids: dict[str, str], saved: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dapo_lib import plots
 from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.publish import outputs
 from dapo_lib.publish.outputs import FIGURE, STATE, VIEW, Page
+from dapo_lib.widgets.base import module_text, style_text
 
 
 def notebook(*data, state=None):
@@ -20,7 +21,8 @@ def notebook(*data, state=None):
 
 
 def explorer(**state):
-    inner = {"_esm": "export default {}", "_anywidget_id": "a.b.Explorer", **state}
+    code = {"_esm": module_text("epsilon"), "_css": style_text()}
+    inner = {**code, "_anywidget_id": "a.b.EpsilonExplorer", **state}
     return {"model_name": "AnyModel", "state": inner}
 
 
@@ -75,16 +77,16 @@ def test_widgets_are_renumbered_and_linked():
     first, last = (o["data"]["text/html"] for o in book["cells"][0]["outputs"])
     assert first == '<div class="dapo-widget" data-model="w1"></div>'
     block = re.search(r'id="dapo-widgets">(.*)</script>$', last)[1]
-    assert "<" not in block
+    assert "<" not in block  # neither of the text nor of the module
     data = json.loads(block)
     assert data["models"]["w1"] == {
-        "class": "Explorer",
+        "class": "EpsilonExplorer",
         "state": {"x": 2, "text": "</script><b>"},
     }
     assert data["models"]["w2"]["state"] == {"x": 1}
     expected = {"source": ["w1", "x"], "target": ["w2", "y"], "two_way": True}
     assert data["links"] == [expected]
-    assert list(data["classes"]) == ["Explorer"]
+    assert list(data["classes"]) == ["EpsilonExplorer"]
 
 
 def test_stock_and_lost_widgets_stop_the_build():
