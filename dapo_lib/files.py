@@ -102,7 +102,8 @@ def check_writable(path: Path | str) -> None:
     folder = path.parent
     while not folder.exists():
         folder = folder.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
+    who = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
+    if not folder.is_dir() or not os.access(folder, os.W_OK, **who):
         raise BadInput(f"cannot write {path}: {folder} is not a writable folder")
 
 

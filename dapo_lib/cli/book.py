@@ -6,6 +6,7 @@ Left out: work; see dapo_lib/publish.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -121,6 +122,8 @@ def from_text(
 
     if not file.is_file():
         raise BadInput(f"{file}: no such file")
+    if not re.fullmatch(r"[0-9]{2}_[a-z0-9_]+", file.stem):
+        raise BadInput(f"{file}: expected a name such as 04_dynamic_sampling.md")
     target = find_layout().notebooks / f"{file.stem}.ipynb"
     old = prose.read(target) if target.exists() else None
     text.write(target, text.load(file.read_text(encoding="utf-8"), old))

@@ -47,7 +47,11 @@ class Job:
 def plan(
     layout: Layout, notebook: Path, lang: str, given: dict[str, Any] | None = None
 ) -> Job:
-    """What has to be run. Raises ``BadInput`` on undeclared parameters."""
+    """What has to be run. Raises ``BadInput`` on undeclared parameters, and on `lang`
+    among them: the language names the folder of the copy.
+    """
+    if given and "lang" in given:
+        raise BadInput(f"lang={given['lang']!r}: give --lang, not --set")
     document = prose.read(notebook)
     declared = prose.parameters(document, notebook.name)
     values = {"lang": lang, **(given or {})}
@@ -96,6 +100,11 @@ def fresh(layout: Layout, job: Job) -> bool:
     return said == {"schema": STAMP, "key": job.key, **_sums(layout, job)}
 
 
+def stamp(layout: Layout, job: Job) -> None:
+    """Say, last of all, that the executed copy and its results are this job's."""
+    write_json(job.stamp, STAMP, {"key": job.key, **_sums(layout, job)})
+
+
 def _sums(layout: Layout, job: Job) -> dict[str, str | None]:
     """The checksums of what a job left; None for a file that is not there."""
     results = layout.results / f"{job.notebook.stem}.{job.lang}.json"
@@ -129,7 +138,7 @@ def _run(layout: Layout, job: Job) -> str | None:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", done.stderr)
         print(plain, file=sys.stderr, flush=True)
         return f"{job.notebook.name} [{job.lang}]: {lines[-1]}"
-    write_json(job.stamp, STAMP, {"key": job.key, **_sums(layout, job)})
+    stamp(layout, job)
     print(f"  {name} {time.perf_counter() - began:.0f} s", flush=True)
     return None
 
