@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dapo_lib.advantage import group_advantages
 from dapo_lib.algorithm import Algorithm
-from dapo_lib.errors import Diverged
+from dapo_lib.errors import BadInput, Diverged
 from dapo_lib.objective import count_denominator, policy_loss
 from dapo_lib.overlong import linear_overlong, overlong_mask, soft_overlong
 from dapo_lib.rollout import Prompts, Rollout
@@ -169,8 +169,8 @@ def train(
 ) -> Iterator[Step]:
     """Run the loop from where `state` stands, yielding after every rollout.
 
-    Raises ``Starved`` by the sampler's policy and ``Diverged`` on a gradient that is
-    not finite, before it touches the weights. Source: paper Alg 1.
+    Raises ``Starved`` by the sampler's policy and ``Diverged`` on a log-probability or
+    gradient that is not finite, before it touches the weights. Source: paper Alg 1.
     """
     while state.rollouts < schedule.rollouts:
         if state.rollouts % schedule.refresh_every == 0:
@@ -242,16 +242,13 @@ def update(
         if not mask[rows].any():
             continue  # a step on a zero gradient would still move by momentum
         state.optimiser.zero_grad(set_to_none=True)
-        diagnostics.append(
-            accumulate(
-                algorithm,
-                schedule,
-                policy,
-                batch.rows(rows),
-                advantage[rows],
-                mask[rows],
-            )
-        )
+        part = (batch.rows(rows), advantage[rows], mask[rows])
+        try:
+            diagnostics.append(accumulate(algorithm, schedule, policy, *part))
+        except BadInput as error:
+            if not str(error).startswith("log_prob"):
+                raise
+            raise _diverged(str(error), schedule) from error
         clip_gradients(schedule, policy)
         state.optimiser.step()
         state.scheduler.step()
@@ -337,12 +334,16 @@ def clip_gradients(schedule: Schedule, policy: Policy) -> None:
         torch.nn.utils.clip_grad_value_(parameters, schedule.clip_value)
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
     if not norm.isfinite():
-        raise Diverged(
-            f"gradient norm is {norm}, the weights are as before this update; lower "
-            f"lr={schedule.lr} or eps_high in a new run (the last checkpoint is whole)"
-        )
+        raise _diverged(f"gradient norm is {norm}", schedule)
     if schedule.clip_norm is not None:
         torch.nn.utils.clip_grads_with_norm_(parameters, schedule.clip_norm, norm)
+
+
+def _diverged(what: str, schedule: Schedule) -> Diverged:
+    return Diverged(
+        f"{what}; the weights are as before this update: lower lr={schedule.lr} or "
+        "eps_high in a new run (the last checkpoint is whole)"
+    )
 
 
 def _optimiser(schedule: Schedule, parameters: list[Tensor]) -> torch.optim.Optimizer:
