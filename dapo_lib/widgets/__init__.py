@@ -4,6 +4,7 @@ Left out: anything that needs a kernel to react.
 """
 
 from dapo_lib.widgets.advantage import AdvantageExplorer
+from dapo_lib.widgets.config_form import ConfigForm
 from dapo_lib.widgets.epsilon import EpsilonExplorer
 from dapo_lib.widgets.group import GroupExplorer
 from dapo_lib.widgets.leak import LeakRemover
@@ -15,6 +16,7 @@ from dapo_lib.widgets.verifier import VerifierExplorer
 
 __all__ = [
     "AdvantageExplorer",
+    "ConfigForm",
     "EpsilonExplorer",
     "GroupExplorer",
     "LeakRemover",

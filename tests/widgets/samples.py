@@ -134,6 +134,7 @@ def make(name: str, lang: str = "en"):
     """A widget of each kind, with data where it takes some."""
     makers = {
         "epsilon": lambda: widgets.EpsilonExplorer(lang, grid=grid()),
+        "config_form": lambda: widgets.ConfigForm(lang),
         "advantage": lambda: widgets.AdvantageExplorer(lang, penalty=[0, -0.5]),
         "leak": lambda: widgets.LeakRemover(lang, runs=leaks()),
         "mechanisms": lambda: widgets.MechanismToggles(lang, runs=runs()),
