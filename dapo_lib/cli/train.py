@@ -140,13 +140,12 @@ def _seed(options: dict[str, Any]) -> None:
 def _derivation(options: dict[str, Any]) -> None:
     from dapo_lib.experiments.candidate import train_derivation
 
-    data = _data(options)
     seed, seeds = options["seed"], options["seeds"]
     if seed is not None and seeds is not None:
         from dapo_lib.errors import BadInput
 
         raise BadInput(f"--seeds: got {seeds} beside --seed {seed}; give one of them")
-    folder = _checkpoints(options)
+    folder, data = _checkpoints(options), _data(options)
     payload, table = train_derivation(
         data,
         algorithm=options["algorithm"],
