@@ -197,7 +197,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
         line = f" at line {mark.line + 1}" if mark else ""
         raise BadInput(f"{path}: not readable as YAML{line}") from None
     if not isinstance(tree, dict):
-        raise BadInput(f"{path}: expected a mapping, as `dapo export --show` prints")
+        raise BadInput(f"{path}: expected a mapping (see `dapo export ours one-gpu`)")
     return tree, str(path)
 
 

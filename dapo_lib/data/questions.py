@@ -1,0 +1,160 @@
+"""Questions with a reference answer from JSON lines, Parquet or the `datasets` package.
+
+What becomes a prompt is decided here once, for our own loop and for exported runs. A
+row whose reference the verifier cannot read is dropped and counted: it is not "wrong".
+Left out: tokens. A policy or an engine applies its tokenizer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dapo_lib.errors import BadInput, DamagedFile
+from dapo_lib.verifier import verify
+
+Messages = list[dict[str, str]]
+VERL = "prompt (a list of messages) and reward_model.ground_truth"
+
+
+class Question(NamedTuple):
+    """A prompt as chat messages, and the reference answer as text."""
+
+    messages: Messages
+    answer: str
+
+    @property
+    def text(self) -> str:
+        """The prompt without a chat template: what the messages say."""
+        return "\n\n".join(m["content"] for m in self.messages)
+
+
+class Questions(NamedTuple):
+    """All readable rows of a file, and how many had no readable reference."""
+
+    rows: list[Question]
+    dropped: int
+
+
+def read_questions(
+    path: str | Path,
+    *,
+    format: str = "problems",
+    question: str = "question",
+    answer: str = "answer",
+    prompt: str = "{question}",
+    mode: str = "auto",
+) -> Questions:
+    """The questions of a file or data set; see :class:`dapo_lib...config.Data`.
+
+    `path` is a JSON-lines or Parquet file, a folder that `datasets` saved, or a data
+    set's name (``openai/gsm8k:main:train``). Raises ``BadInput`` naming what is missing
+    and ``DamagedFile`` with the line that is broken.
+    """
+    build = _from_verl if format == "verl" else _from_problem(question, answer, prompt)
+    rows, dropped = [], 0
+    for number, row in enumerate(_rows(path), start=1):
+        try:
+            made = build(row)
+        except (KeyError, TypeError, IndexError):
+            wanted = VERL if format == "verl" else f"{question} and {answer}"
+            raise BadInput(_missing(path, number, row, wanted)) from None
+        # every row is asked once, with an answer that says nothing
+        if verify("", made.answer, mode=mode).gradable:
+            rows.append(made)
+        else:
+            dropped += 1
+    if not rows:
+        raise BadInput(f"{path}: no row whose reference answer can be read ({dropped})")
+    return Questions(rows, dropped)
+
+
+def reference(text: str) -> str:
+    """A reference answer; of a worked solution, what stands after its last ``####``.
+
+    >>> reference("2+2=4\\n#### 1,234"), reference(" 7 ")
+    ('1,234', '7')
+    """
+    return str(text).rpartition("####")[2].strip()
+
+
+def _from_problem(
+    question: str, answer: str, prompt: str
+) -> Callable[[Mapping[str, Any]], Question]:
+    def build(row: Mapping[str, Any]) -> Question:
+        text = prompt.replace("{question}", str(row[question]))
+        return Question([{"role": "user", "content": text}], reference(row[answer]))
+
+    return build
+
+
+def _from_verl(row: Mapping[str, Any]) -> Question:
+    messages = [
+        {"role": str(m["role"]), "content": str(m["content"])} for m in row["prompt"]
+    ]
+    return Question(messages, reference(row["reward_model"]["ground_truth"]))
+
+
+def _missing(path: str | Path, number: int, row: Any, wanted: str) -> str:
+    has = ", ".join(map(str, row)) if isinstance(row, Mapping) else type(row).__name__
+    return f"{path}, row {number}: has {has[:200]}; expected {wanted}"
+
+
+def _rows(path: str | Path) -> Iterable[Any]:
+    place = Path(path)
+    if place.is_dir() or not place.exists():
+        return _from_datasets(str(path), place.is_dir())
+    if place.suffix == ".parquet":
+        return _parquet(place)
+    return _json_lines(place)
+
+
+def _json_lines(path: Path) -> Iterable[Any]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            raise DamagedFile(f"{path}, line {number}: not JSON in UTF-8") from None
+
+
+def _parquet(path: Path) -> list[Any]:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise BadInput(
+            f"{path}: needs pyarrow; install dapo-book[data], or give JSON lines"
+        ) from None
+    try:
+        return pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        first = str(error).splitlines()[0]
+        raise DamagedFile(f"{path}: not readable as Parquet ({first})") from None
+
+
+def _from_datasets(name: str, folder: bool) -> Iterable[Any]:
+    try:
+        import datasets
+    except ImportError:
+        raise BadInput(
+            f"{name}: no such file; a data set's name needs the `datasets` package "
+            "(dapo-book[data])"
+        ) from None
+    hub, config, split = [*name.split(":"), "", "", ""][:3]
+    try:
+        found = (
+            datasets.load_from_disk(name)
+            if folder
+            else datasets.load_dataset(hub, config or None)
+        )
+        return found[split or "train"] if isinstance(found, dict) else found
+    except Exception as error:  # whatever the hub or a broken folder answers
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BadInput(f"{name}: no such file, and datasets says: {first}") from None
