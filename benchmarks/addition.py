@@ -36,15 +36,16 @@ class Addition(TokenTask):
             prompts[:, column] = digit
         return prompts, a + b
 
-    def is_right(self, tokens: Tensor, length: Tensor, answers: Tensor) -> Tensor:
-        """Ends in the sum's last two digits and EOS."""
+    def answer(self, tokens: Tensor, length: Tensor) -> Tensor:
+        """The two digits before EOS as a number, -1 where there are none."""
         padded = torch.nn.functional.pad(tokens, (3, 0), value=self.vocabulary.pad_id)
-        end = padded.gather(1, length[:, None] + torch.arange(3))
-        tens, ones = answers // 10 % 10, answers % 10
-        wanted = torch.stack(
-            [tens, ones, torch.full_like(ones, self.vocabulary.eos_id)]
-        )
-        return (end == wanted.t()).all(1)
+        tens, ones, last = padded.gather(1, length[:, None] + torch.arange(3)).T
+        ends = (tens < 10) & (ones < 10) & (last == self.vocabulary.eos_id)
+        return torch.where(ends, 10 * tens + ones, -1)
+
+    def is_right(self, answer: Tensor, reference: Tensor) -> Tensor:
+        """The last two digits of the sum."""
+        return answer == reference % 100
 
     def demonstrations(self, n: int, generator: torch.Generator) -> Demonstrations:
         """Dots in geometric number, the sum, EOS; cut at l_max."""

@@ -20,7 +20,8 @@ from dapo_lib.experiments.arms import changed as _changed
 from dapo_lib.experiments.language import LanguageRun, table
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.experiments.sweep import sweep
-from dapo_lib.lm.run import ALLOWED_LETTER, DIGIT_SUM
+from dapo_lib.lm.run import DIGIT_SUM
+from dapo_lib.lm.run import LETTER as LETTER_SCHEDULE
 from dapo_lib.train import Schedule
 
 SEEDS = tuple(range(100, 110))
@@ -92,8 +93,9 @@ COIN = {
     "schedule": _schedule(DIGIT_SUM, rollouts=24, lr=5e-4),
     "coin_flip": True,
 }
-LETTER = {"warm_start": "allowed_letter", "schedule": ALLOWED_LETTER}
-ONE_UPDATE = _schedule(ALLOWED_LETTER, minibatches=1, epochs=1)
+SUM = {"warm_start": "allowed_letter", "schedule": LETTER_SCHEDULE}
+LETTER = {"warm_start": "lookup_letter", "schedule": LETTER_SCHEDULE}
+ONE_UPDATE = _schedule(LETTER_SCHEDULE, minibatches=1, epochs=1)
 PLAIN = _changed(DAPO, dynamic_sampling=False, overlong="none")
 GRID_LOW, GRID_HIGH = (0.1, 0.2, 0.4), (0.1, 0.2, 0.28, 0.5, 1.0)
 GRID = {
@@ -123,10 +125,10 @@ def _letter_controls() -> dict[str, LanguageRun]:
     return {
         "one_update_eps_0.2": run(0.2, ONE_UPDATE),
         "one_update_eps_0.5": run(0.5, ONE_UPDATE),
-        "no_upper_clip": run(1e9, ALLOWED_LETTER),
-        "paper_shape_eps_0.2": run(0.2, _schedule(ALLOWED_LETTER, epochs=1)),
-        "paper_shape_eps_0.5": run(0.5, _schedule(ALLOWED_LETTER, epochs=1)),
-        "long_eps_0.2": run(0.2, _schedule(ALLOWED_LETTER, rollouts=45)),
+        "no_upper_clip": run(1e9, LETTER_SCHEDULE),
+        "paper_shape_eps_0.2": run(0.2, _schedule(LETTER_SCHEDULE, epochs=1)),
+        "paper_shape_eps_0.5": run(0.5, _schedule(LETTER_SCHEDULE, epochs=1)),
+        "long_eps_0.2": run(0.2, _schedule(LETTER_SCHEDULE, rollouts=45)),
     }
 
 
@@ -149,22 +151,28 @@ _ALL = (
         "Figure 2b, only clipping acts",
     ),
     Experiment(
-        "allowed_letter",
+        "lookup_letter",
         _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LETTER),
         "Figure 2, accuracy and entropy",
         FRESH,
     ),
     Experiment(
-        "allowed_letter_second",
+        "lookup_letter_second",
         _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LETTER, warm_seed=1),
         "Figure 2, second warm start",
         FRESH,
     ),
     Experiment(
-        "allowed_letter_controls",
+        "lookup_letter_controls",
         _letter_controls(),
         "Figure 2, what must not differ",
         FRESH[:10],
+    ),
+    Experiment(
+        "allowed_letter",
+        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **SUM),
+        "Figure 2, where the habit can learn the answer",
+        FRESH,
     ),
     Experiment(
         "equal_rollouts",

@@ -6,9 +6,10 @@ Left out: intervals; a seed's numbers are one point, seeds are an experiment's u
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from dapo_lib.lm.policy import LMPolicy
-from dapo_lib.metrics import Ratio, pass_at_k
+from dapo_lib.metrics import Ratio, maj_at_k, pass_at_k
 from dapo_lib.rollout import Rollout
 
 PROMPTS, SAMPLES = 96, 8
@@ -22,7 +23,7 @@ def evaluate(
     prompts: int = PROMPTS,
     samples: int = SAMPLES,
 ) -> dict[str, float]:
-    """Accuracy (avg@samples), pass@samples and the shape of what the policy writes.
+    """avg@samples, pass@samples, maj@samples and the shape of what the policy writes.
 
     `prompts` fixed prompts, `samples` responses each; the task's state and the training
     generator are not touched. Length in tokens, entropy in nats per token.
@@ -36,26 +37,42 @@ def evaluate(
         rollout = fixed.grade(policy.sample(drawn, samples, generator))
     finally:
         policy.task = training
-    correct = rollout.correct.view(prompts, samples).sum(1).tolist()
-    passed = [pass_at_k(samples, c, samples) for c in correct]
+    correct = rollout.correct.view(prompts, samples)
+    passed = [pass_at_k(samples, c, samples) for c in correct.sum(1).tolist()]
+    answers = fixed.answer(rollout.tokens, rollout.length).view(prompts, samples)
     return {
-        "accuracy": sum(correct) / (prompts * samples),
+        "accuracy": correct.sum().item() / (prompts * samples),
         "pass": sum(passed) / prompts,
+        "maj": vote(answers, correct),
         **describe(rollout),
         **fixed.behaviour(rollout),
     }
 
 
+def vote(answers: Tensor, correct: Tensor) -> float:
+    """maj@k, mean over problems; -1 is no answer and has no vote. Shape: [problems, k].
+
+    >>> answers = torch.tensor([[7, 7, 3], [-1, -1, 4]])
+    >>> vote(answers, torch.tensor([[0, 0, 1], [0, 0, 1]]))
+    0.5
+    """
+    votes = [[a if a >= 0 else None for a in row] for row in answers.tolist()]
+    rows = zip(votes, correct.tolist(), strict=True)
+    return sum(maj_at_k(*row) for row in rows) / len(votes)
+
+
 def describe(rollout: Rollout) -> dict[str, float]:
-    """Length, truncation and entropy of a graded rollout, over all its responses."""
+    """Length, truncation, mean token probability and entropy, over all responses."""
     length = rollout.length.double()
     wrong = rollout.correct == 0
     tokens = rollout.mask.sum().item()
+    probability = rollout.log_prob_old.double().exp() * rollout.mask
     out = {
         "length": length.mean().item(),
         "length_p90": length.quantile(0.9).item(),
         "length_wrong": Ratio(length[wrong].sum().item(), wrong.sum().item()).value,
         "truncated": rollout.truncated.double().mean().item(),
+        "probability": Ratio(probability.sum().item(), tokens).value,
     }
     if rollout.entropy is not None:
         out["entropy"] = Ratio(rollout.entropy.double().sum().item(), tokens).value

@@ -23,8 +23,8 @@ from dapo_lib.train import Schedule, State, Step, start, train
 # the paper's 16 updates per rollout; AdamW 1e-4, one epoch, L_max 24
 DIGIT_SUM = Schedule()
 # 48 updates per rollout
-ALLOWED_LETTER = Schedule(rollouts=15, l_max=12, epochs=3, lr=2.5e-4)
-SCHEDULES = {"digit_sum": DIGIT_SUM, "allowed_letter": ALLOWED_LETTER}
+LETTER = Schedule(rollouts=15, l_max=12, epochs=3, lr=2.5e-4)
+SCHEDULES = {"digit_sum": DIGIT_SUM, "allowed_letter": LETTER, "lookup_letter": LETTER}
 
 
 class Setting(NamedTuple):

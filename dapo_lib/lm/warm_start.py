@@ -86,20 +86,38 @@ def digit_sum(rho: float = 0.25, seed: int = 0) -> WarmStart:
 
 def allowed_letter(seed: int = 0) -> WarmStart:
     """The allowed letter: 80 % careful, then a habit with .8 % careful."""
-    skill, habit = ((1.0, {"careful": 0.8}),), ((1.0, {"careful": 0.008}),)
     return WarmStart(
         task="allowed_letter",
         model=ModelConfig(vocabulary=24, width=48, hidden=192),
         stages=(
-            Stage(mixture=skill, steps=500, lr=3e-3, lr_end=1.5e-4, warmup=50),
-            Stage(mixture=habit, steps=80, lr=5e-4, lr_end=2.5e-5),
+            _careful(0.8, steps=500, lr=3e-3, warmup=50),
+            _careful(0.008, steps=80, lr=5e-4),
         ),
         seed=seed,
     )
 
 
+def lookup_letter(seed: int = 0) -> WarmStart:
+    """The looked-up letter: the habit comes in two steps, and the skill survives."""
+    return WarmStart(
+        task="lookup_letter",
+        model=ModelConfig(vocabulary=24, width=48, hidden=192),
+        stages=(
+            _careful(0.8, steps=500, lr=3e-3, warmup=50),
+            _careful(0.08, steps=100, lr=5e-4),
+            _careful(0.008, steps=80, lr=3e-4),
+        ),
+        seed=seed,
+    )
+
+
+def _careful(share: float, *, lr: float, **stage: Any) -> Stage:
+    mixture = ((1.0, {"careful": share}),)
+    return Stage(mixture=mixture, lr=lr, lr_end=round(lr / 20, 9), **stage)
+
+
 def named(name: str, seed: int = 0) -> WarmStart:
-    """``digit_sum`` (rho .25), ``digit_sum_rare`` (rho .10) or ``allowed_letter``.
+    """``digit_sum`` (rho .25), ``digit_sum_rare`` (.10) or a letter task by its name.
 
     Raises ``ValueError`` on another name.
     """
@@ -107,6 +125,7 @@ def named(name: str, seed: int = 0) -> WarmStart:
         "digit_sum": lambda: digit_sum(seed=seed),
         "digit_sum_rare": lambda: digit_sum(0.10, seed),
         "allowed_letter": lambda: allowed_letter(seed),
+        "lookup_letter": lambda: lookup_letter(seed),
     }
     expect(name in known, "warm_start", repr(name), " or ".join(known))
     return known[name]()

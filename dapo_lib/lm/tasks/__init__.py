@@ -1,12 +1,13 @@
-"""Token tasks with a rule reward: the digit-sum chain and the allowed letter."""
+"""Token tasks with a rule reward: the digit-sum chain and the two allowed letters."""
 
 from dapo_lib.errors import expect
-from dapo_lib.lm.tasks.allowed_letter import AllowedLetter
+from dapo_lib.lm.tasks.allowed_letter import AllowedLetter, LookupLetter
 from dapo_lib.lm.tasks.digit_sum import DigitSum
 from dapo_lib.lm.tasks.task import CoinFlip, Demonstrations, TokenTask
 from dapo_lib.lm.tasks.vocabulary import Vocabulary
 
-TASKS: dict[str, type[TokenTask]] = {t.name: t for t in (DigitSum, AllowedLetter)}
+_ALL: tuple[type[TokenTask], ...] = (DigitSum, AllowedLetter, LookupLetter)
+TASKS: dict[str, type[TokenTask]] = {t.name: t for t in _ALL}
 
 
 def task_named(name: str) -> type[TokenTask]:
@@ -25,6 +26,7 @@ __all__ = [
     "CoinFlip",
     "Demonstrations",
     "DigitSum",
+    "LookupLetter",
     "TokenTask",
     "Vocabulary",
     "task_named",

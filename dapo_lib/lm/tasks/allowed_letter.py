@@ -38,21 +38,32 @@ class AllowedLetter(TokenTask):
         super().__init__(seed, l_max=l_max, size=size)
 
     def problems(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """n prompts [n, 5] and their digit sums modulo 5 [n]."""
+        """n prompts [n, 5] and where their chains end [n], 0 to 4."""
         digits = torch.randint(5, (n, 4), generator=generator)
-        return self._prompts(digits), digits.sum(1) % 5
+        return self._prompts(digits), self.chain(digits)[:, -1]
 
-    def is_right(self, tokens: Tensor, length: Tensor, answers: Tensor) -> Tensor:
-        """Ends in one of the three allowed letters and EOS.
+    def chain(self, digits: Tensor) -> Tensor:
+        """What a careful response writes: running sums modulo 5. Shape: [n, 4], both.
 
-        Shape: tokens [B, T], padded on the right; length, answers [B] -> [B] bool.
+        The first column is the first digit itself, which is not written.
+        """
+        return digits.cumsum(1) % 5
+
+    def answer(self, tokens: Tensor, length: Tensor) -> Tensor:
+        """The letter before EOS, 0 to 4.
+
+        Shape: tokens [B, T], padded on the right; length [B] -> [B], -1 for no answer.
         """
         v = self.vocabulary
         padded = torch.nn.functional.pad(tokens, (2, 0), value=v.pad_id)
-        end = padded.gather(1, length[:, None] + torch.arange(2))
-        letter = end[:, 0] - v.id(LETTERS[0])
-        is_letter = (letter >= 0) & (letter < 5)
-        return is_letter & ((letter - answers) % 5 < 3) & (end[:, 1] == v.eos_id)
+        letter, last = padded.gather(1, length[:, None] + torch.arange(2)).T
+        letter = letter - v.id(LETTERS[0])
+        ends = (letter >= 0) & (letter < len(LETTERS)) & (last == v.eos_id)
+        return torch.where(ends, letter, -1)
+
+    def is_right(self, answer: Tensor, reference: Tensor) -> Tensor:
+        """One of the three allowed letters; all [B]."""
+        return (answer >= 0) & ((answer - reference) % 5 < 3)
 
     def demonstrations(
         self, n: int, generator: torch.Generator, *, careful: float
@@ -104,7 +115,7 @@ class AllowedLetter(TokenTask):
             ids = torch.randint(len(symbols), (n, columns), generator=generator)
             return v.id(symbols[0]) + ids
 
-        sums = digits.cumsum(1) % 5
+        sums = self.chain(digits)
         tokens = torch.empty(n, 9, dtype=torch.long)
         tokens[:, :1] = pick(MARKS, 1)
         tokens[:, 1:7:2], tokens[:, 2:7:2] = sums[:, 1:], pick(SEPARATORS, 3)
@@ -112,3 +123,33 @@ class AllowedLetter(TokenTask):
         tokens[:, 7] = v.id(LETTERS[0]) + (sums[:, 3] + offset) % 5
         tokens[:, 8] = v.eos_id
         return tokens
+
+
+class LookupLetter(AllowedLetter):
+    """The same, but a step looks the next number up in a table instead of adding.
+
+    A sum modulo 5 can be learned at a glance, without the chain, from the reward alone.
+    The table is a Latin square without order or grouping to exploit (it is neither
+    commutative nor associative), so that only the chain leads there.
+
+    >>> task = LookupLetter(seed=0)
+    >>> task.chain(torch.tensor([[4, 4, 3, 0]])).tolist(), LookupLetter.TABLE[4][4]
+    ([[4, 2, 1, 4]], 2)
+    """
+
+    name = "lookup_letter"
+    TABLE = (
+        (1, 2, 0, 3, 4),
+        (4, 1, 2, 0, 3),
+        (2, 4, 3, 1, 0),
+        (0, 3, 4, 2, 1),
+        (3, 0, 1, 4, 2),
+    )
+
+    def chain(self, digits: Tensor) -> Tensor:
+        """Numbers looked up at (last number, next digit). Shape: [n, 4], both."""
+        table = torch.tensor(self.TABLE)
+        numbers = [digits[:, 0]]
+        for column in digits[:, 1:].T:
+            numbers.append(table[numbers[-1], column])
+        return torch.stack(numbers, 1)

@@ -41,19 +41,18 @@ class DigitSum(TokenTask):
         digits, count = self._digits(n, generator)
         return self._prompts(digits, count), self._sums(digits)[rows(n), count - 1]
 
-    def is_right(self, tokens: Tensor, length: Tensor, answers: Tensor) -> Tensor:
-        """Ends in ``#``, the right digit, EOS; and has exactly one ``#``.
+    def answer(self, tokens: Tensor, length: Tensor) -> Tensor:
+        """The digit of a response that ends in ``#``, a digit, EOS; and has one ``#``.
 
-        Shape: tokens [B, T], padded on the right; length, answers [B] -> [B] bool.
+        Shape: tokens [B, T], padded on the right; length [B] -> [B], -1 for no answer.
         """
         v = self.vocabulary
         at = torch.arange(tokens.shape[1])
         marks = ((tokens == v.id("#")) & (at < length[:, None])).sum(1)
         padded = torch.nn.functional.pad(tokens, (3, 0), value=v.pad_id)
-        end = padded.gather(1, length[:, None] + torch.arange(3))
-        wanted = torch.full_like(end, v.id("#"))
-        wanted[:, 1], wanted[:, 2] = answers, v.eos_id
-        return (marks == 1) & (end == wanted).all(1)
+        mark, digit, last = padded.gather(1, length[:, None] + torch.arange(3)).T
+        ends = (mark == v.id("#")) & (digit < 10) & (last == v.eos_id)
+        return torch.where((marks == 1) & ends, digit, -1)
 
     def demonstrations(
         self, n: int, generator: torch.Generator, *, rho: float, delta: float

@@ -53,9 +53,16 @@ class TokenTask:
         """n problems: prompt ids [n, P] and reference answers [n]."""
         raise NotImplementedError
 
-    def is_right(self, tokens: Tensor, length: Tensor, answers: Tensor) -> Tensor:
-        """Which finished responses are right; tokens [B, T], length, answers [B]."""
+    def answer(self, tokens: Tensor, length: Tensor) -> Tensor:
+        """The answer that a response ends in, as a number; -1 where there is none [B].
+
+        Shape: tokens [B, T], padded on the right; length [B], EOS counted.
+        """
         raise NotImplementedError
+
+    def is_right(self, answer: Tensor, reference: Tensor) -> Tensor:
+        """Which answers are right, given the reference of each problem; all [B]."""
+        return answer == reference
 
     def demonstrations(self, n: int, generator, **mixture) -> Demonstrations:
         """n supervised sequences of the kind that `mixture` describes."""
@@ -77,8 +84,8 @@ class TokenTask:
 
     def grade(self, rollout: Rollout) -> Rollout:
         """`correct` 0/1 and `reward` +1/-1 (Eq 7); a truncated response is wrong."""
-        answers = self.answers[rollout.index]
-        right = self.is_right(rollout.tokens, rollout.length, answers)
+        answer = self.answer(rollout.tokens, rollout.length)
+        right = self.is_right(answer, self.answers[rollout.index])
         correct = (right & ~rollout.truncated).long()
         return rollout.graded(correct, 2.0 * correct.double() - 1.0)
 

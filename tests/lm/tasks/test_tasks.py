@@ -6,8 +6,17 @@ import pytest
 import torch
 
 from dapo_lib.errors import BadInput
-from dapo_lib.lm.tasks import AllowedLetter, CoinFlip, DigitSum, Vocabulary, task_named
+from dapo_lib.lm.tasks import (
+    AllowedLetter,
+    CoinFlip,
+    DigitSum,
+    LookupLetter,
+    Vocabulary,
+    task_named,
+)
 from dapo_lib.rollout import Rollout
+
+TRIPLES = [(a, b, c) for a in range(5) for b in range(5) for c in range(5)]
 
 
 def rollout(task, texts, index=None):
@@ -105,8 +114,34 @@ def test_careful_and_habit_have_the_lengths_and_rates_they_say():
         d = task.demonstrations(3000, g, careful=careful)
         assert set(d.length.tolist()) == {length}
         sums = (d.prompts[:, :4]).sum(1) % 5
-        right = task.is_right(d.tokens, d.length, sums).double().mean()
-        assert abs(float(right) - rate) < 0.03
+        right = task.is_right(task.answer(d.tokens, d.length), sums)
+        assert abs(float(right.double().mean()) - rate) < 0.03
+
+
+def test_an_answer_is_what_a_vote_counts():
+    digits, letters = DigitSum(0), AllowedLetter(0)
+    r = rollout(digits, ["3,6#6$", "#0$", "#6", "#4#4$", "#,$", "6$"])
+    assert digits.answer(r.tokens, r.length).tolist() == [6, 0, -1, -1, -1, -1]
+    r = rollout(letters, ["Jv$", "A1,1;1.z$", "Jx", "J0$", "JJ$"])
+    assert letters.answer(r.tokens, r.length).tolist() == [0, 4, -1, -1, -1]
+
+
+def test_a_looked_up_chain_has_no_shortcut_and_ends_where_it_says():
+    task = LookupLetter(0)
+    table, n = LookupLetter.TABLE, range(5)
+    columns = [[row[j] for row in table] for j in n]
+    assert all(sorted(line) == list(n) for line in (*table, *columns))
+    assert any(table[a][b] != table[b][a] for a in n for b in n)
+    grouped = [(table[table[a][b]][c], table[a][table[b][c]]) for a, b, c in TRIPLES]
+    assert sum(left != right for left, right in grouped) > 60
+    d = task.demonstrations(50, torch.Generator().manual_seed(0), careful=1.0)
+    for prompt, tokens in zip(d.prompts.tolist(), d.tokens.tolist(), strict=True):
+        number = prompt[0]
+        for digit, said in zip(prompt[1:4], tokens[1:7:2], strict=True):
+            number = table[number][digit]
+            assert said == number
+    right = task.is_right(task.answer(d.tokens, d.length), torch.tensor(number))
+    assert bool(right[-1])
 
 
 def test_the_table_is_fixed_by_the_seed_and_the_cursor_moves_on():
