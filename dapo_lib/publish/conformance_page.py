@@ -119,8 +119,9 @@ def _table(head: list[str], lines: list[list[str]]) -> str:
 
 
 def _code(text: object) -> str:
-    """Code in a table cell: a bar would end the cell, a backtick the code."""
-    safe = str(text).replace("|", "¦").replace("`", "ˋ").replace("\\\\", "\\")
+    """Code on a line: a bar would end the cell, a backtick or a new line the code."""
+    line = " ".join(str(text).splitlines())
+    safe = line.replace("|", "¦").replace("`", "ˋ").replace("\\\\", "\\")
     return f"`{safe}`" if safe else ""
 
 
