@@ -20,8 +20,7 @@ from dapo_lib.experiments.arms import changed as _changed
 from dapo_lib.experiments.language import LanguageRun, table
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.experiments.sweep import sweep
-from dapo_lib.lm.run import DIGIT_SUM
-from dapo_lib.lm.run import LETTER as LETTER_SCHEDULE
+from dapo_lib.lm.run import DIGIT_SUM, LETTER, LOOKUP
 from dapo_lib.train import Schedule
 
 SEEDS = tuple(range(100, 110))
@@ -93,9 +92,9 @@ COIN = {
     "schedule": _schedule(DIGIT_SUM, rollouts=24, lr=5e-4),
     "coin_flip": True,
 }
-SUM = {"warm_start": "allowed_letter", "schedule": LETTER_SCHEDULE}
-LETTER = {"warm_start": "lookup_letter", "schedule": LETTER_SCHEDULE}
-ONE_UPDATE = _schedule(LETTER_SCHEDULE, minibatches=1, epochs=1)
+SUMMED = {"warm_start": "allowed_letter", "schedule": LETTER}
+LOOKED_UP = {"warm_start": "lookup_letter", "schedule": LOOKUP}
+ONE_UPDATE = _schedule(LOOKUP, minibatches=1, epochs=1)
 PLAIN = _changed(DAPO, dynamic_sampling=False, overlong="none")
 GRID_LOW, GRID_HIGH = (0.1, 0.2, 0.4), (0.1, 0.2, 0.28, 0.5, 1.0)
 GRID = {
@@ -119,16 +118,16 @@ def _l_max_arms() -> dict[str, LanguageRun]:
 def _letter_controls() -> dict[str, LanguageRun]:
     def run(upper: float, schedule: Schedule) -> LanguageRun:
         algorithm = _changed(PLAIN, eps_high=upper)
-        letter = {**LETTER, "schedule": schedule}
+        letter = {**LOOKED_UP, "schedule": schedule}
         return LanguageRun(algorithm=algorithm, **letter)
 
     return {
         "one_update_eps_0.2": run(0.2, ONE_UPDATE),
         "one_update_eps_0.5": run(0.5, ONE_UPDATE),
-        "no_upper_clip": run(1e9, LETTER_SCHEDULE),
-        "paper_shape_eps_0.2": run(0.2, _schedule(LETTER_SCHEDULE, epochs=1)),
-        "paper_shape_eps_0.5": run(0.5, _schedule(LETTER_SCHEDULE, epochs=1)),
-        "long_eps_0.2": run(0.2, _schedule(LETTER_SCHEDULE, rollouts=45)),
+        "no_upper_clip": run(1e9, LOOKUP),
+        "paper_shape_eps_0.2": run(0.2, _schedule(LOOKUP, epochs=1)),
+        "paper_shape_eps_0.5": run(0.5, _schedule(LOOKUP, epochs=1)),
+        "long_eps_0.2": run(0.2, _schedule(LOOKUP, rollouts=45)),
     }
 
 
@@ -152,13 +151,13 @@ _ALL = (
     ),
     Experiment(
         "lookup_letter",
-        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LETTER),
+        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LOOKED_UP),
         "Figure 2, accuracy and entropy",
         FRESH,
     ),
     Experiment(
         "lookup_letter_second",
-        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LETTER, warm_seed=1),
+        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **LOOKED_UP, warm_seed=1),
         "Figure 2, second warm start",
         FRESH,
     ),
@@ -170,7 +169,7 @@ _ALL = (
     ),
     Experiment(
         "allowed_letter",
-        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **SUM),
+        _arms(_clips(PLAIN, (0.2, 0.28, 0.5)), **SUMMED),
         "Figure 2, where the habit can learn the answer",
         FRESH,
     ),

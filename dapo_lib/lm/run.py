@@ -24,7 +24,9 @@ from dapo_lib.train import Schedule, State, Step, start, train
 DIGIT_SUM = Schedule()
 # 48 updates per rollout
 LETTER = Schedule(rollouts=15, l_max=12, epochs=3, lr=2.5e-4)
-SCHEDULES = {"digit_sum": DIGIT_SUM, "allowed_letter": LETTER, "lookup_letter": LETTER}
+# at 2.5e-4 the habit's gradients wear the rare skill away before it has grown
+LOOKUP = Schedule(rollouts=15, l_max=12, epochs=3, lr=1.5e-4)
+SCHEDULES = {"digit_sum": DIGIT_SUM, "allowed_letter": LETTER, "lookup_letter": LOOKUP}
 
 
 class Setting(NamedTuple):
