@@ -130,6 +130,22 @@ def from_text(
     typer.echo(str(target))
 
 
+@book.command()
+def promises(
+    accept: Annotated[bool, typer.Option(help="make this run the record")] = False,
+) -> None:
+    """What the last runs of the tests said; --accept puts it on the page."""
+    from dapo_lib.publish import promises as page
+    from dapo_lib.publish.layout import find_layout
+
+    layout = find_layout()
+    found = page.accept(layout) if accept else page.totals(page.collect(layout))
+    for suite, counts in found.items():
+        typer.echo(
+            f"{suite:8} {counts['passed']:6} passed {counts['skipped']:4} skipped"
+        )
+
+
 @book.command("frontend")
 def front_end() -> None:
     """Take MathJax and the Chinese font from npm (once)."""
