@@ -97,11 +97,15 @@ def _sync_folder(folder: Path) -> None:
 def check_writable(path: Path | str) -> None:
     """Raise ``BadInput`` now if `path` could not be written later, before long work."""
     path = Path(path)
-    if path.is_dir():
-        raise BadInput(f"cannot write {path}: it is a folder; give a file name")
     folder = path.parent
-    while not folder.exists():
-        folder = folder.parent
+    try:
+        if path.is_dir():
+            raise BadInput(f"cannot write {path}: it is a folder; give a file name")
+        while not folder.exists():
+            folder = folder.parent
+    except (OSError, ValueError) as error:  # a closed folder, a NUL in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"cannot write {path}: {reason}; choose another") from error
     who = {"effective_ids": True} if os.access in os.supports_effective_ids else {}
     if not folder.is_dir() or not os.access(folder, os.W_OK, **who):
         raise BadInput(f"cannot write {path}: {folder} is not a writable folder")

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from dapo_lib import cli
 from dapo_lib.data.gsm8k import load_gsm8k
 from dapo_lib.engines.check_config import check_config
 from dapo_lib.errors import BadInput
@@ -90,16 +92,27 @@ def test_bad_input_is_one_line_exit_2_and_nothing_written(
     assert "Traceback" not in err and tree(tmp_path) == []
 
 
-def test_the_walk_reaches_every_command():
-    from dapo_lib import cli
+def commands(group, *path: str):
+    """The path of every command there is."""
+    for name, command in sorted(group.commands.items()):
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name)
 
-    cli._register()
-    named = {
-        c.name or c.callback.__name__.rstrip("_") for c in cli.app.registered_commands
-    }
-    named |= {g.name for g in cli.app.registered_groups}
-    walked = {given[0] for given, _ in BAD.values()} | {"export"}
-    assert named - walked == set()
+
+def test_every_command_there_is_refuses_what_it_does_not_know(
+    dapo, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    dapo("--help")  # registers the commands
+    every = list(commands(typer.main.get_command(cli.app)))
+    assert len(every) > 15 and ("book", "promises") in every
+    for path in every:
+        code, out, err = dapo(*path, "--no-such-option")
+        assert (code, out) == (2, "") and "--no-such-option" in err, path
+        assert err.count("\n") == 1 and f"dapo {' '.join(path)} --help" in err
+    assert tree(tmp_path) == []
 
 
 ROWS = {
@@ -210,6 +223,10 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
         ["sh", "-c", shell],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONUNBUFFERED": "1",  # line by line: the pipe may break anywhere
+        },
     )
     assert done.stderr == "" and done.stdout.count("\n") == 1
