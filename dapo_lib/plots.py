@@ -34,6 +34,13 @@ FIGURE_MIME = "application/vnd.dapo.figure+json"
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d1d9e0"
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#007e5e", "#b0568f"
 GOLD, SKY, PAPER = "#b07d00", "#2b8cbe", "#ffffff"
+SYSTEM_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "WenQuanYi Micro Hei",
+)
 DARK = {
     INK: "#e6edf3",
     MUTED: "#9ba6b2",
@@ -242,9 +249,16 @@ def _ink_black(fig: Figure) -> None:
 
 @cache
 def _chinese_font() -> str:
-    """Register the font that the build takes from npm; its family name."""
+    """Register the font that the build takes from npm; its family name.
+
+    Away from the project (Colab, a wheel) a font of the system serves.
+    """
     path = Path(os.environ.get("DAPO_FONT") or _built_font())
     if not path.exists():
+        installed = {font.name for font in font_manager.fontManager.ttflist}
+        known = [name for name in SYSTEM_FONTS if name in installed]
+        if known:
+            return known[0]
         warnings.warn(
             "no Chinese font yet: run `dapo book frontend` once in the project",
             stacklevel=2,

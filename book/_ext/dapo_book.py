@@ -8,6 +8,7 @@ and search are fed from the build's own files. Left out: execution.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,17 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 from dapo_lib.errors import DapoError
-from dapo_lib.publish import chapter, glossary, languages, numbers, search
+from dapo_lib.publish import (
+    api_page,
+    around,
+    card,
+    chapter,
+    glossary,
+    languages,
+    numbers,
+    search,
+)
+from dapo_lib.publish.home import home
 from dapo_lib.publish.layout import Layout
 from dapo_lib.publish.outputs import Page
 
@@ -41,6 +52,8 @@ def prepare(app: Sphinx, config: Any) -> None:
     config.html_search_options = {"dict": str(layout.build / "jieba.txt")}
     search.install_splitter(Path(__file__).parents[1] / "_static" / "split-query.js")
     config.html_static_path.append(str(PACKAGE / "widgets" / "host.js"))
+    # signatures name types of torch and numpy, whose documentation is not at hand
+    config.nitpick_ignore_regex = [("py:.*", ".*")]
     words = languages.interface(lang_of(app))
     config.nb_code_prompt_show = words["show_code"]
     config.nb_code_prompt_hide = words["hide_code"]
@@ -77,9 +90,14 @@ def anchor(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def hover(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Show a term's definition when the pointer rests on it."""
+    """Show a term's definition, or a cited work, when the pointer rests on it."""
     definitions = glossary.definitions(Layout(Path(app.confdir)), lang_of(app))
+    works = cited_works(app)
     for reference in doctree.findall(nodes.reference):
+        work = works.get(reference.get("refuri", "").rpartition("#")[2])
+        if work:
+            reference["reftitle"] = work
+            continue
         inner = reference.next_node(nodes.inline)
         if inner is not None and "std-term" in inner["classes"]:
             target = reference.get("refuri", "").split("#term-")[-1]
@@ -89,10 +107,37 @@ def hover(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 reference["reftitle"] = found
 
 
+def cited_works(app: Sphinx) -> dict[str, str]:
+    """Anchor of an entry in the bibliography -> the entry in plain words."""
+    return {
+        entry.citation_id: entry.formatted_entry.text.render_as("text")
+        for entry in app.env.get_domain("cite").citations
+    }
+
+
 def link_languages(app, pagename, templatename, context, doctree) -> None:
-    """The header's language link, hreflang, and the page's security policy."""
-    context.update(languages.page_links(pagename, lang_of(app)))
-    context["metatags"] = context.get("metatags", "") + context["language_metatags"]
+    """The header's language link, hreflang, share tags, and the security policy."""
+    layout, lang = Layout(Path(app.confdir)), lang_of(app)
+    place = home(layout)
+    context.update(languages.page_links(pagename, lang))
+    title = re.sub(r"<[^>]+>", "", context.get("title") or "")
+    tags = context["language_metatags"]
+    tags += around.share_tags(place, pagename, lang, title, summary(doctree))
+    context["metatags"] = context.get("metatags", "") + tags
+    if pagename.startswith("notebooks/") and "</h1>" in context.get("body", ""):
+        name = pagename.split("/")[-1]
+        took = around.seconds(layout, name, lang)
+        line = around.facts_line(place, name, lang, took)
+        context["body"] = context["body"].replace("</h1>", f"</h1>{line}", 1)
+
+
+def summary(doctree: nodes.document | None) -> str:
+    """The first words of a page: a paragraph without maths, cut at 200 characters."""
+    for paragraph in doctree.findall(nodes.paragraph) if doctree is not None else ():
+        if paragraph.next_node(nodes.math) is None and len(paragraph.astext()) > 20:
+            text = " ".join(paragraph.astext().split())
+            return text if len(text) <= 200 else text[:199] + "…"
+    return ""
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -107,6 +152,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
             chapter.write_downloads(layout, name, lang, folder)
     for page in Path(app.outdir).rglob("*.html"):
         languages.tidy(page)
+    card.write(Path(app.outdir) / around.CARD, lang)
     languages.tidy_plurals(Path(app.outdir) / "_static" / "doctools.js")
 
 
@@ -141,6 +187,31 @@ class Glossary(Directive):
         return [holder]
 
 
+def docstring(app, what, name, obj, options, lines: list[str]) -> None:
+    """Our docstrings use Markdown's backticks; nothing in one may stop the build."""
+    lines[:] = api_page.tidy(lines)
+
+
+def unwanted(app, what, name, obj, skip, options) -> bool | None:
+    """Python calls the fields of a named tuple by number, which says nothing."""
+    text = getattr(obj, "__doc__", None) or ""
+    return True if text.startswith("Alias for field number") else None
+
+
+def link_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """A full name of ours in a text leads to its place in the API reference."""
+    known = app.env.domaindata["py"]["objects"]
+    for literal in list(doctree.findall(nodes.literal)):
+        entry = known.get(literal.astext())
+        inside = isinstance(literal.parent, nodes.reference | nodes.title)
+        if entry is None or inside or entry.docname == docname:
+            continue
+        address = app.builder.get_relative_uri(docname, entry.docname)
+        target = nodes.reference(refuri=f"{address}#{entry.node_id}", internal=True)
+        literal.replace_self(target)
+        target += literal
+
+
 def missing_term(app, env, node: pending_xref, contnode):
     """A term may be written in either language: look its glossary entry up."""
     if node.get("reftype") != "term":
@@ -158,6 +229,8 @@ def missing_term(app, env, node: pending_xref, contnode):
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect everything; the order of the handlers is that of a page's life."""
     app.add_config_value("project_root", "", "env")
+    app.add_config_value("dapo_repository", "", "env")  # both are read by home.py
+    app.add_config_value("dapo_site", "", "env")
     app.add_directive("dapo-glossary", Glossary)
     app.add_role("result", Result())
     app.add_role("interval", Result())
@@ -167,6 +240,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", anchor, priority=100)  # before the toc takes ids
     app.connect("missing-reference", missing_term)
     app.connect("doctree-resolved", hover)
+    app.connect("doctree-resolved", link_code)
+    app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-skip-member", unwanted)
     app.connect("html-page-context", link_languages, priority=400)
     app.connect("build-finished", finish)
     app.add_js_file("host.js", loading_method="defer")

@@ -11,7 +11,7 @@ from typing import Any
 
 from dapo_lib.errors import BadInput
 from dapo_lib.files import write_bytes
-from dapo_lib.publish import languages, numbers, prose
+from dapo_lib.publish import home, languages, numbers, prose
 from dapo_lib.publish.layout import Layout
 from dapo_lib.publish.outputs import FIGURE
 
@@ -71,7 +71,25 @@ def clean(layout: Layout, path: Path, lang: str) -> prose.Notebook:
             qualified = numbers.qualify(text, path.stem)
             text = numbers.substitute(layout, qualified, lang)
         cell["source"] = text.splitlines(keepends=True)
+    _install_first(layout, notebook, lang)
     return notebook
+
+
+def _install_first(layout: Layout, notebook: prose.Notebook, lang: str) -> None:
+    """Where the repository is known, a first cell that installs what is missing."""
+    place = home.home(layout)
+    if not place.repository:
+        return
+    text = home.install_cell(place, lang)
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "install",
+        "metadata": {"tags": ["install"]},
+        "outputs": [],
+        "source": text.splitlines(keepends=True),
+    }
+    notebook["cells"].insert(0, cell)
 
 
 def write_downloads(layout: Layout, name: str, lang: str, folder: Path) -> None:
@@ -88,6 +106,7 @@ def write_downloads(layout: Layout, name: str, lang: str, folder: Path) -> None:
         for output in cell.get("outputs", ()):
             output.get("data", {}).pop(FIGURE, None)  # the PNG beside it stays
     done["metadata"].pop("widgets", None)
+    _install_first(layout, done, lang)
     _write(folder / f"{name}.ipynb", done)
     source = layout.notebooks / f"{name}.ipynb"
     _write(folder / f"{name}.clean.ipynb", clean(layout, source, lang))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dapo_lib.errors import BadInput, DamagedFile, DapoError
-from dapo_lib.files import canonical, digest, read_json, write_json
+from dapo_lib.files import canonical, digest, read_json, write_bytes, write_json
 from dapo_lib.publish import fingerprint, prose
 from dapo_lib.publish.layout import Layout
 
@@ -139,7 +139,10 @@ def _run(layout: Layout, job: Job) -> str | None:
         print(plain, file=sys.stderr, flush=True)
         return f"{job.notebook.name} [{job.lang}]: {lines[-1]}"
     stamp(layout, job)
-    print(f"  {name} {time.perf_counter() - began:.0f} s", flush=True)
+    took = time.perf_counter() - began
+    # beside the copy, not in it: two equal runs leave equal copies
+    write_bytes(job.output.with_suffix(".seconds"), f"{took:.1f}\n".encode())
+    print(f"  {name} {took:.0f} s", flush=True)
     return None
 
 

@@ -17,12 +17,15 @@ POLICY = (
     "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' blob:; "
     "style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'"
 )
+POLICY_TAG = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
 _DEAD = (
     r'<script type="text/x-thebe-config">.*?</script>',
     r"<script>\s*const THEBE_JS_URL.*?</script>",
     r"<script[^>]*sphinx-thebe\.js[^>]*></script>",
     r"<script>\s*kernelName =.*?</script>",
-    r'<link rel="preload" as="font"[^>]*>',
+    r'<link rel="preload" as="(?:font|script)"[^>]*>',
+    # a megabyte that draws icons; the style sheet's fonts draw the same ones
+    r"<script[^>]*fontawesome[^>]*></script>",
 )
 _INTERFACE = ("show_code", "hide_code", "show_solution", "hide_solution")
 
@@ -60,7 +63,7 @@ def page_links(pagename: str, lang: str) -> dict[str, object]:
     address = {
         other: f"{up}{other}/{twin(pagename, lang, other)}.html" for other in LANGS
     }
-    tags = [f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">']
+    tags = [POLICY_TAG]
     for other in LANGS:
         tag = LANGUAGE_TAGS[other]
         tags.append(f'<link rel="alternate" hreflang="{tag}" href="{address[other]}">')
@@ -104,6 +107,7 @@ FRONT = """<!doctype html>
 <html lang="{tag}">
 <head>
 <meta charset="utf-8">
+{policy}
 <title>{title}</title>
 <meta http-equiv="refresh" content="0; url=book/{lang}/index.html">
 </head>
@@ -114,27 +118,32 @@ FRONT = """<!doctype html>
 
 def front_page(lang: str) -> str:
     """The page at the root of a language, which leads to its home page."""
-    return FRONT.format(lang=lang, tag=LANGUAGE_TAGS[lang], title=NAMES[lang])
+    facts = {"tag": LANGUAGE_TAGS[lang], "title": NAMES[lang], "policy": POLICY_TAG}
+    return FRONT.format(lang=lang, **facts)
 
 
-ENTRY = """<!doctype html>
+ENTRY = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+{POLICY_TAG}
+<meta property="og:title" content="The DAPO book · DAPO 双语书">
+<meta property="og:type" content="website">
+<meta property="og:image" content="en/_static/card.png">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>The DAPO book · DAPO 双语书</title>
 <link rel="alternate" hreflang="en" href="en/book/en/index.html">
 <link rel="alternate" hreflang="zh-CN" href="zh/book/zh/index.html">
 <script>
-const stored = (() => { try { return localStorage.getItem("dapo-lang"); }
-                        catch { return null; } })();
+const stored = (() => {{ try {{ return localStorage.getItem("dapo-lang"); }}
+                        catch {{ return null; }} }})();
 const wanted = stored ?? (navigator.languages ?? [navigator.language])
   .find((tag) => /^(zh|en)/i.test(tag)) ?? "en";
 const lang = /^zh/i.test(wanted) ? "zh" : "en";
-location.replace(`${lang}/book/${lang}/index.html`);
+location.replace(`${{lang}}/book/${{lang}}/index.html`);
 </script>
-<style>body { font: 18px/1.6 system-ui, sans-serif; margin: 15vh auto;
-max-width: 30em; padding: 0 1em; color-scheme: light dark; }</style>
+<style>body {{ font: 18px/1.6 system-ui, sans-serif; margin: 15vh auto;
+max-width: 30em; padding: 0 1em; color-scheme: light dark; }}</style>
 </head>
 <body>
 <p><a href="en/book/en/index.html">The DAPO book (English)</a></p>

@@ -8,9 +8,11 @@ from __future__ import annotations
 from html import escape
 
 from dapo_lib.errors import DapoError
+from dapo_lib.experiments import published
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label, table
+from dapo_lib.publish import around
 from dapo_lib.publish.layout import LANGS, Layout
 from dapo_lib.publish.reference import Row, collect, faults, is_time
 
@@ -25,7 +27,8 @@ def write(layout: Layout) -> list[str]:
     rows = collect(layout)
     for lang in LANGS:
         path = layout.generated / f"metrics.{lang}.md"
-        write_bytes(path, page(rows, lang).encode())
+        write_bytes(path, page(rows, lang, layout).encode())
+    write_bytes(layout.generated / "metrics.csv", around.numbers_csv(rows).encode())
     return faults(rows, layout)
 
 
@@ -36,16 +39,57 @@ def check(layout: Layout) -> None:
         raise DapoError(f"metrics: {len(found)} fault(s): " + "; ".join(found))
 
 
-def page(rows: list[Row], lang: Lang) -> str:
-    """The tables of all notebooks and the provenance, as MyST."""
-    parts = []
+def page(rows: list[Row], lang: Lang, layout: Layout) -> str:
+    """The tables of all notebooks, the experiments and the provenance, as MyST."""
+    parts = [data_link("metrics", label("book.all_metrics", lang))]
     for notebook in dict.fromkeys(row.notebook for row in rows):
         own = [row for row in rows if row.notebook == notebook]
         own.sort(key=lambda row: row.record.name)
         head = f"## {{doc}}`/notebooks/{notebook}`"
         anchor = f"(metrics-{notebook.replace('_', '-')})="
         parts.append(f"{anchor}\n{head}\n\n{_table(own, lang)}")
-    return "\n\n".join([*parts, _provenance(lang)]) + "\n"
+    notebooks = list(dict.fromkeys(row.notebook for row in rows))
+    parts += [experiments(lang), _times(layout, notebooks, lang), _provenance(lang)]
+    return "\n\n".join(parts) + "\n"
+
+
+def data_link(name: str, words: str) -> str:
+    """A link to a table of the site's data folder, which both languages share."""
+    return f'<a href="../../../data/{name}.csv" download>{words}</a>'
+
+
+def experiments(lang: Lang) -> str:
+    """Every published experiment: seeds, rows, seconds, commit, its table."""
+    head = [label("book.experiment", lang), label("book.seeds", lang)]
+    head += [label(f"book.{key}", lang) for key in ("rows", "cpu_seconds", "commit")]
+    lines = [head, ["---"] * len(head)]
+    for name in published.names():
+        frame = published.load(name)
+        facts = frame.attrs
+        seeds = frame["seed"].nunique() if "seed" in frame else 0
+        seconds = facts.get("seconds")
+        lines.append(
+            [
+                data_link(name, f"{name}.csv"),
+                str(seeds or "–"),
+                f"{len(frame):,}",
+                "–" if seconds is None else f"{seconds:,.0f}",
+                f"`{str(facts.get('commit', ''))[:7]}`",
+            ]
+        )
+    title = label("book.experiments_title", lang)
+    return f"(metrics-experiments)=\n## {title}\n\n" + "\n".join(map(_line, lines))
+
+
+def _times(layout: Layout, notebooks: list[str], lang: Lang) -> str:
+    """How long each page ran in this language, where it is known."""
+    lines = [[label("book.chapter", lang), label("book.run_time", lang)]]
+    lines.append(["---", "---"])
+    for name in notebooks:
+        took = around.seconds(layout, name, lang) or "–"
+        lines.append([f"{{doc}}`/notebooks/{name}`", took])
+    title = label("book.times_title", lang)
+    return f"(metrics-times)=\n## {title}\n\n" + "\n".join(map(_line, lines))
 
 
 def _table(rows: list[Row], lang: Lang) -> str:

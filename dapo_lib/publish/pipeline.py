@@ -16,12 +16,16 @@ from pathlib import Path
 from dapo_lib.errors import BadInput, DapoError
 from dapo_lib.files import write_bytes
 from dapo_lib.publish import (
+    api_page,
+    around,
     configs,
     conformance_page,
     execute,
     frontend,
+    home,
     languages,
     metrics_page,
+    paper_map,
     twins,
 )
 from dapo_lib.publish.layout import LANGS, Layout
@@ -59,7 +63,8 @@ def check_sources(layout: Layout) -> None:
 def render(layout: Layout, lang: str) -> Path:
     """Run Jupyter Book for a language, from an empty tree, warnings as errors."""
     config, toc = configs.prepare(layout, lang)
-    conformance_page.write(layout)
+    for page in (api_page, conformance_page, paper_map):
+        page.write(layout)
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)
     _say(f"jupyter-book [{lang}]")
@@ -88,7 +93,12 @@ def join(layout: Layout, langs: Sequence[str]) -> Path:
     for lang in langs:
         html = layout.build / "book" / lang / "_build" / "html"
         _publish(html, layout.build, lang)
-    write_bytes(layout.site / "index.html", languages.ENTRY.encode())
+    entry, place = languages.ENTRY, home.home(layout)
+    entry = entry.replace(
+        f'content="en/{around.CARD}', f'content="{place.site}en/{around.CARD}'
+    )
+    write_bytes(layout.site / "index.html", entry.encode())
+    around.finish(layout, tuple(langs))
     write_bytes(layout.site / ".nojekyll", b"")  # or Pages hides _static
     return layout.site / "index.html"
 
@@ -96,8 +106,7 @@ def join(layout: Layout, langs: Sequence[str]) -> Path:
 def _publish(html: Path, folder: Path, lang: str) -> None:
     target = folder / "site" / lang
     shutil.rmtree(target, ignore_errors=True)
-    # source maps serve the theme's developers only
-    shutil.copytree(html, target, ignore=shutil.ignore_patterns("*.map"))
+    shutil.copytree(html, target, ignore=shutil.ignore_patterns(*around.UNUSED))
     write_bytes(target / "index.html", languages.front_page(lang).encode())
 
 

@@ -11,7 +11,17 @@ import pytest
 import yaml
 
 from dapo_lib.errors import BadInput
-from dapo_lib.publish import configs, fingerprint, glossary, languages, search
+from dapo_lib.publish import (
+    around,
+    card,
+    chapter,
+    configs,
+    fingerprint,
+    glossary,
+    home,
+    languages,
+    search,
+)
 from dapo_lib.publish.layout import Layout
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,3 +131,103 @@ def test_the_fingerprint_follows_imports_and_nothing_else():
     files = {p.name for p in fingerprint.reachable(["from dapo_lib import kl"])}
     assert {"kl.py", "errors.py", "figures.yml"} <= files
     assert "pipeline.py" not in files and "cli" not in files
+
+
+def test_only_addresses_of_github_bring_buttons(layout, monkeypatch):
+    assert home.home(layout) == home.Home()
+    monkeypatch.setenv("DAPO_REPOSITORY", "https://github.com/Me/the-book")
+    place = home.home(layout)
+    assert place.site == "https://me.github.io/the-book/"
+    assert set(place.buttons("03_x", "en")) == {"Colab", "Binder"}
+    monkeypatch.setenv("DAPO_REPOSITORY", "https://github.com/OWNER/NAME")
+    assert home.home(layout).buttons("03_x", "en") == {}
+    for bad in ("ftp://x", "https://github.com/a", 'https://github.com/a/b"onload=x'):
+        monkeypatch.setenv("DAPO_REPOSITORY", bad)
+        with pytest.raises(BadInput, match="dapo_repository"):
+            home.home(layout)
+
+
+def test_the_first_cell_installs_only_what_is_missing(layout, monkeypatch, capfd):
+    path = layout.notebooks / "01_small.ipynb"
+    before = chapter.clean(layout, path, "en")["cells"]
+    monkeypatch.setenv("DAPO_REPOSITORY", "https://github.com/me/book")
+    cells = chapter.clean(layout, path, "en")["cells"]
+    assert len(cells) == len(before) + 1 and cells[0]["id"] == "install"
+    code = "".join(cells[0]["source"])
+    calls = []
+    monkeypatch.setattr("subprocess.run", lambda *a, **k: calls.append(a[0]))
+    exec(code, {})  # dapo_lib is here
+    assert calls == []
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    exec(code, {})
+    assert calls[0][-1] == "git+https://github.com/me/book"
+
+
+def test_share_tags_are_absolute_where_the_site_is_known():
+    words = ("notebooks/03_x", "zh", 'A "title"', "<b>")
+    tags = around.share_tags(home.Home(), *words)
+    assert 'content="../_static/card.png"' in tags and "og:url" not in tags
+    assert "A &quot;title&quot;" in tags and "<b>" not in tags
+    place = home.Home("me", "book", "https://me.github.io/book/")
+    tags = around.share_tags(place, *words)
+    assert 'content="https://me.github.io/book/zh/_static/card.png"' in tags
+    assert 'content="https://me.github.io/book/zh/notebooks/03_x.html"' in tags
+
+
+def test_facts_line_has_only_what_is_known():
+    assert around.facts_line(home.Home(), "03_x", "en", "") == ""
+    assert "12 s" in around.facts_line(home.Home(), "03_x", "en", "12")
+    line = around.facts_line(home.Home("me", "book"), "03_x", "zh", "12")
+    assert "colab.research.google.com" in line and "/zh/03_x.ipynb" in line
+
+
+def test_sitemap_pairs_the_languages():
+    from xml.etree import ElementTree
+
+    place = home.Home("me", "book", "https://me.github.io/book/")
+    pages = ["en/book/en/index.html", "zh/book/zh/index.html"]
+    tree = ElementTree.fromstring(home.sitemap(place, pages).encode())
+    assert len(tree) == 2
+    hrefs = [link.get("href") for link in tree[0] if link.get("href")]
+    assert hrefs == [f"https://me.github.io/book/{page}" for page in pages]
+
+
+def test_big_script_is_kept_once(tmp_path):
+    for lang in ("en", "zh"):
+        page = tmp_path / lang / "book" / lang / "index.html"
+        page.parent.mkdir(parents=True)
+        page.write_text(f'<script src="../../_static/{around.SHARED}?v=1"></script>')
+        (tmp_path / lang / "_static").mkdir()
+        (tmp_path / lang / "_static" / around.SHARED).write_text("x")
+    around.share_scripts(tmp_path, ("en", "zh"))
+    assert [p.parent.name for p in tmp_path.rglob(around.SHARED)] == ["shared"]
+    for page in tmp_path.rglob("index.html"):
+        link = re.search(r'src="([^"?]+)', page.read_text())[1]
+        assert (page.parent / link).resolve() == tmp_path / "shared" / around.SHARED
+
+
+def test_the_card_is_the_same_bytes_each_time(tmp_path):
+    for name in ("a.png", "b.png"):
+        card.write(tmp_path / name, "en")
+    data = (tmp_path / "a.png").read_bytes()
+    assert data == (tmp_path / "b.png").read_bytes() and data[:4] == b"\x89PNG"
+    assert int.from_bytes(data[16:20]) == 1200 and int.from_bytes(data[20:24]) == 630
+
+
+def test_every_page_of_ours_outside_the_theme_has_the_policy():
+    for text in (
+        languages.ENTRY,
+        languages.front_page("zh"),
+        around.lost_page(home.Home()),
+    ):
+        assert languages.POLICY_TAG in text and "{policy}" not in text
+
+
+def test_seconds_of_a_page_come_from_beside_its_copy(layout):
+    assert around.seconds(layout, "01_small", "en") == ""
+    path = layout.executed("en") / "01_small.seconds"
+    path.parent.mkdir(parents=True)
+    path.write_text("12.34\n")
+    assert around.seconds(layout, "01_small", "en") == "12"
+    path.write_text("nonsense")
+    assert around.seconds(layout, "01_small", "en") == ""
