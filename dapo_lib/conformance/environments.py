@@ -49,6 +49,8 @@ PEERS = (
             "ray",
             "packaging",
             "orjson",
+            "pillow",
+            "aiohttp",
         ),
     ),
     Peer(

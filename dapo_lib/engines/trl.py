@@ -51,7 +51,9 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
     The first reward function is the rule reward (above 0: right); the filter reads it
     alone, never a shaped sum. `max_rounds`, `on_exhausted` (``error`` or ``partial``)
     and `oversample` as in :class:`DynamicSampler`. Prompts come from the data set in an
-    order that `args.seed` fixes; the cursor is saved with every checkpoint. `ledger` is
+    order that `args.seed` fixes; the cursor is saved with every checkpoint. They are
+    drawn in multiples of `draw_multiple` (the number of processes), what is too much is
+    surplus: with a multiple given, the number of processes changes nothing. `ledger` is
     the last batch's, `total` the run's.
     """
 
@@ -62,10 +64,15 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
         on_exhausted: str = "error",
         oversample: float = 1.0,
         advantage_eps: float = 1e-6,
+        draw_multiple: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         _check_version()
+        world = self.accelerator.num_processes
+        self.draw_multiple = draw_multiple or world
+        wanted = f"a multiple of the {world} processes"
+        expect(self.draw_multiple % world == 0, "draw_multiple", draw_multiple, wanted)
         self._check_options(on_exhausted)
         self.advantage_eps = advantage_eps
         rows = self.args.generation_batch_size
@@ -109,9 +116,8 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
         return self._share(batch, len(inputs))
 
     def _draw(self, need: Tensor) -> Prompts:
-        """The next prompts, a multiple of the processes; the cursor always advances."""
-        world = self.accelerator.num_processes
-        count = -(-int(need[0]) // world) * world
+        """The next prompts, so many that every process has as much to do."""
+        count = -(-int(need[0]) // self.draw_multiple) * self.draw_multiple
         ids = torch.arange(self.cursor, self.cursor + count)
         self.cursor += count
         size = len(self.train_dataset)
@@ -197,7 +203,7 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
             eps=self.advantage_eps,
             scale=self.scale_rewards,
         )
-        which = torch.arange(first, min(first + rows, len(batch)))
+        which = torch.arange(len(batch))[first : first + rows]
         if not len(which):
             return self._filler(rows, device)
         mine, weight = batch.rows(which), advantage[which]

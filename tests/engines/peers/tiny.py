@@ -40,7 +40,7 @@ def model(seed=0, dtype=torch.float32):
         bos_token_id=None,
         eos_token_id=SYMBOLS.index(EOS),
         pad_token_id=SYMBOLS.index(PAD),
-        initializer_range=0.3,
+        initializer_range=0.05,
         tie_word_embeddings=False,
     )
     return Qwen2ForCausalLM(config).to(dtype)
