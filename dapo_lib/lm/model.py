@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from dapo_lib.errors import expect
 
+CONTIGUOUS = torch.contiguous_format
 # attend(layer, qkv [tokens, 3, heads, dim]) -> [tokens, width]
 Attend = Callable[[int, Tensor], Tensor]
 
@@ -77,7 +78,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, rotation: Tensor, attend: Callable) -> Tensor:
         """x [tokens, width], rotation [tokens, 1, 1, dim / 2] complex -> x's shape."""
         qkv = F.linear(normalise(x, self.norm_1, self.config), self.qkv, self.qkv_bias)
-        qkv = Rotate.apply(qkv.view(len(x), 3, self.config.heads, -1), rotation)
+        qkv = rotated(qkv.view(len(x), 3, self.config.heads, -1), rotation)
         x = x + F.linear(attend(qkv), self.out)
         y = normalise(x, self.norm_2, self.config)
         if self.gate is None:
@@ -131,7 +132,15 @@ def normalise(x: Tensor, weight: Tensor, config: ModelConfig) -> Tensor:
     """LayerNorm without bias, or RMSNorm, over the last axis."""
     if config.norm == "layer":
         return F.layer_norm(x, weight.shape, weight, None, config.norm_eps)
-    return RMSNorm.apply(x, weight, config.norm_eps)
+    if torch.is_grad_enabled():
+        return RMSNorm.apply(x, weight, config.norm_eps)
+    return (x * inverse_rms(x, config.norm_eps)).mul_(weight)
+
+
+def inverse_rms(x: Tensor, eps: float) -> Tensor:
+    """1 / sqrt(mean x^2 + eps) over the last axis, which stays with size 1."""
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return norm.square_().div_(x.shape[-1]).add_(eps).rsqrt_()
 
 
 def rotations(config: ModelConfig) -> Tensor:
@@ -145,34 +154,36 @@ def rotations(config: ModelConfig) -> Tensor:
     return torch.polar(torch.ones_like(angle), angle)[:, None, None]
 
 
-class Rotate(torch.autograd.Function):
-    """Turn queries and keys of qkv [tokens, 3, heads, dim] by their position.
+def rotated(qkv: Tensor, rotation: Tensor) -> Tensor:
+    """Turn queries and keys by their position, in place; values stay.
 
-    Values stay. The gradient turns back; autograd's own would copy four times as much.
+    Shape: qkv [tokens, 3, heads, dim]; rotation [tokens, 1, 1, dim / 2], complex.
     """
+    turn = Rotate.apply if torch.is_grad_enabled() else turn_
+    return turn(qkv, rotation)
+
+
+def turn_(qkv: Tensor, rotation: Tensor) -> Tensor:
+    """Multiply neighbouring dimensions of queries and keys as complex numbers."""
+    torch.view_as_complex(qkv[:, :2].unflatten(-1, (-1, 2))).mul_(rotation)
+    return qkv
+
+
+class Rotate(torch.autograd.Function):
+    """The same under autograd, whose own gradient would copy four times as much."""
 
     @staticmethod
     def forward(ctx, qkv: Tensor, rotation: Tensor) -> Tensor:
-        """Rotation [tokens, 1, 1, dim / 2], unit complex numbers."""
+        """The product that made qkv needs it no more."""
         ctx.save_for_backward(rotation)
-        return turned(qkv, rotation)
+        ctx.mark_dirty(qkv)
+        return turn_(qkv, rotation)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
         """The inverse of a rotation is its conjugate."""
         (rotation,) = ctx.saved_tensors
-        return turned(gradient, rotation.conj()), None
-
-
-def turned(qkv: Tensor, rotation: Tensor) -> Tensor:
-    """Multiply neighbouring dimensions of queries and keys as complex numbers."""
-    out = torch.empty_like(qkv)
-    pairs, there = (
-        torch.view_as_complex(x[:, :2].unflatten(-1, (-1, 2))) for x in (qkv, out)
-    )
-    torch.mul(pairs, rotation, out=there)
-    out[:, 2] = qkv[:, 2]
-    return out
+        return turn_(gradient.clone(memory_format=CONTIGUOUS), rotation.conj()), None
 
 
 class RMSNorm(torch.autograd.Function):
@@ -184,7 +195,7 @@ class RMSNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         """Keeps the normalised x and the scale."""
-        scale = torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
+        scale = inverse_rms(x, eps)
         unit = x * scale
         ctx.save_for_backward(unit, scale, weight)
         return unit * weight

@@ -17,23 +17,25 @@ from torch import Tensor
 
 from dapo_lib.lm.model import Decoder
 
-BUCKETS = 4
+BUCKETS, BUCKET_ROWS = 4, 16  # at most so many; a bucket of fewer rows does not pay
 
 
 class Segment(NamedTuple):
-    """Rows of similar length: slots of their queries [R, W] and keys [R, P + W]."""
+    """`rows` rows of similar length, read as `longest` tokens after their prompts."""
 
-    query: Tensor
-    key: Tensor
+    rows: int
+    longest: int
     mask: Tensor
 
 
 class Packed(NamedTuple):
     """A mini-batch as flat tokens and the plan of who attends to whom.
 
-    Shape: ids, position [tokens]; target [tokens - U * P]; back, where each response
-    token is found in the padded outputs of all segments; place [B, T], where each
-    response token's log-probability is found in [0 | first tokens | targets].
+    Shape: ids, position [tokens]; target [tokens - U * P]; slots, what the segments
+    read, row after row: a prompt's tokens, then a response's, padded to its bucket;
+    back, where each response token is found in the padded outputs of all segments;
+    place [B, T], where each response token's log-probability is found in
+    [0 | first tokens | targets].
     """
 
     ids: Tensor
@@ -41,40 +43,44 @@ class Packed(NamedTuple):
     target: Tensor
     prompts: tuple[int, int]
     segments: list[Segment]
+    slots: Tensor
     back: Tensor
     place: Tensor
 
     def attend(self, layer: int, qkv: Tensor) -> Tensor:
         """Causal attention inside prompts, and from responses to prompt and self."""
         n_prompts, width = self.prompts
-        q, k, v = qkv.unbind(1)
-        own = (x[: n_prompts * width].unflatten(0, (width, -1)) for x in (q, k, v))
-        own = (x.permute(1, 2, 0, 3) for x in own)
-        out = F.scaled_dot_product_attention(*own, is_causal=True)
+        own = qkv[: n_prompts * width].unflatten(0, (width, -1))
+        q, k, v = own.permute(2, 1, 3, 0, 4)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         flat = [out.permute(2, 0, 1, 3).flatten(2).flatten(0, 1)]
         if self.segments:
-            q, k, v = (x.flatten(1) for x in (q, k, v))
-            heads = qkv.shape[2]
-            parts = [segment_attention(s, q, k, v, heads) for s in self.segments]
+            read = F.embedding(self.slots, qkv.flatten(1)).unflatten(1, qkv.shape[1:])
+            sizes = [s.rows * (width + s.longest) for s in self.segments]
+            parts = [
+                segment_attention(s, part, width)
+                for s, part in zip(self.segments, read.split(sizes), strict=True)
+            ]
             flat.append(F.embedding(self.back, torch.cat(parts)))
         return torch.cat(flat)
 
 
-def segment_attention(s: Segment, q: Tensor, k: Tensor, v: Tensor, heads: int):
-    """Gather a bucket, attend, and return its padded outputs [R * W, width]."""
-    gathered = (
-        F.embedding(index, x).unflatten(-1, (heads, -1)).transpose(1, 2)
-        for index, x in ((s.query, q), (s.key, k), (s.key, v))
-    )
-    out = F.scaled_dot_product_attention(*gathered, attn_mask=s.mask)
+def segment_attention(s: Segment, qkv: Tensor, width: int) -> Tensor:
+    """Attention of a bucket; its padded outputs [rows * longest, heads * dim].
+
+    Shape: qkv [rows * (P + longest), 3, heads, dim]; the first P are the prompt's.
+    """
+    q, k, v = qkv.unflatten(0, (s.rows, -1)).permute(2, 0, 3, 1, 4)
+    q = q[:, :, width:]
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=s.mask)
     return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 @lru_cache(maxsize=256)
 def prefix_mask(prompt: int, width: int) -> Tensor:
-    """[width, prompt + width] bool: all of the prompt, and itself up to now."""
-    own = torch.ones(width, width, dtype=torch.bool).tril()
-    return torch.cat([torch.ones(width, prompt, dtype=torch.bool), own], 1)
+    """[width, prompt + width], 0 or -inf: all of the prompt, and itself up to now."""
+    own = torch.full((width, width), -torch.inf).triu(1)
+    return torch.cat([torch.zeros(width, prompt), own], 1)
 
 
 def pack(
@@ -82,13 +88,16 @@ def pack(
     group: Tensor,
     tokens: Tensor,
     length: Tensor,
-    buckets: int = BUCKETS,
+    buckets: int | None = None,
 ) -> Packed:
     """Lay a mini-batch out flat.
 
     Shape: prompts [U, P]; group [B], each row's prompt; tokens [B, T], padded on the
-    right; length [B]. A row of one token feeds none: its prompt predicts it.
+    right; length [B]. A row of one token feeds none: its prompt predicts it. `buckets`
+    None takes as many as pay.
     """
+    if buckets is None:
+        buckets = min(max(len(tokens) // BUCKET_ROWS, 1), BUCKETS)
     n_prompts, width = prompts.shape
     order = torch.argsort(length, descending=True, stable=True)
     fed = (length[order] - 1).clamp(min=0)
@@ -96,7 +105,9 @@ def pack(
     row = torch.repeat_interleave(fed)
     time = torch.arange(len(row)) - start[row]
     offset = n_prompts * width
-    segments, where = _segments(fed, start + offset, group[order], prompts, buckets)
+    segments, slots, where = _segments(
+        fed, start + offset, group[order], prompts, buckets
+    )
     prompt_time = torch.arange(width).repeat_interleave(n_prompts)
     source = order[row]
     place = torch.zeros(tokens.shape, dtype=torch.long)
@@ -109,16 +120,19 @@ def pack(
         tokens[source, time + 1],
         (n_prompts, width),
         segments,
+        slots,
         where[row] + time,
         place,
     )
 
 
-def _segments(fed, start, group, prompts, buckets) -> tuple[list[Segment], Tensor]:
-    """Cut rows (longest first) into buckets; where each row begins in the outputs."""
+def _segments(
+    fed, start, group, prompts, buckets
+) -> tuple[list[Segment], Tensor, Tensor]:
+    """Cut rows (longest first) into buckets: they, their slots, where rows begin."""
     n_prompts, width = prompts.shape
     prompt_slots = torch.arange(n_prompts)[:, None] + n_prompts * torch.arange(width)
-    segments, where, begin = [], torch.zeros_like(fed), 0
+    segments, slots, where, begin = [], [], torch.zeros_like(fed), 0
     live = int((fed > 0).sum())
     for rows in torch.arange(live).tensor_split(buckets if live >= buckets else 1):
         if not len(rows):
@@ -128,11 +142,11 @@ def _segments(fed, start, group, prompts, buckets) -> tuple[list[Segment], Tenso
         time = torch.arange(longest)
         own = start[first:last, None] + time
         own = torch.where(time < fed[first:last, None], own, 0)  # never read back
-        key = torch.cat([prompt_slots[group[first:last]], own], 1)
-        segments.append(Segment(own, key, prefix_mask(width, longest)))
+        slots.append(torch.cat([prompt_slots[group[first:last]], own], 1).flatten())
+        segments.append(Segment(len(rows), longest, prefix_mask(width, longest)))
         where[first:last] = begin + longest * torch.arange(last - first)
         begin += own.numel()
-    return segments, where
+    return segments, torch.cat(slots) if slots else start[:0], where
 
 
 def log_prob(
@@ -143,7 +157,7 @@ def log_prob(
     length: Tensor,
     *,
     temperature: float = 1.0,
-    buckets: int = BUCKETS,
+    buckets: int | None = None,
 ) -> Tensor:
     """Log-probability in nats of every response token, 0 where padded; differentiable.
 
