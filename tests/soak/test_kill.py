@@ -55,9 +55,9 @@ LANGUAGE = Setting(
     "step-*02.json",
 )
 CANDIDATE = Setting(
-    "train --recipe derivation --steps 600 --seeds 8 --prompts-per-step 4 --offline",
+    "train --recipe derivation --steps 400 --seeds 2 --prompts-per-step 4 --offline",
     "run.json",
-    "step-*0100.json",
+    "step-*0050.json",
 )
 
 
