@@ -54,37 +54,42 @@ def by_exponential_race(probability: Tensor, generator: torch.Generator) -> Tens
 class Cache:
     """Keys and values of live rows, each row's in one piece: its prompt's, its own.
 
-    Shape: kept [layers, 2, B, heads, room, dim]. The prompt is computed once a group
-    and copied to its rows, so that a step is two batched products a layer. The room
-    grows as responses do, for the rows that are still alive.
+    Shape: keys and values, a layer each [B, heads, room, dim]. The prompt is computed
+    once a group and copied to its rows, so that a step is two batched products a layer.
+    The room doubles as responses grow, up to `longest`, for the rows still alive.
     """
 
     def __init__(
-        self, model: Decoder, group_size: int, n_prompts: int, width: int
+        self, model: Decoder, group_size: int, n_prompts: int, width: int, longest: int
     ) -> None:
         c = model.config
         dim = c.width // c.heads
         self.prompts, self.group_size = (n_prompts, width), group_size
         self.scale, self.filled = dim**-0.5, width
         self.least = -(-MKL_FROM // dim)
-        room = max(width + ROOM, self.least)
-        self.kept = torch.zeros(c.layers, 2, n_prompts * group_size, c.heads, room, dim)
+        self.longest = max(longest, self.least)
+        room = min(max(width + ROOM, self.least), self.longest)
+        shape = (n_prompts * group_size, c.heads, room, dim)
+        self.keys = [torch.zeros(shape) for _ in range(c.layers)]
+        self.values = [torch.zeros(shape) for _ in range(c.layers)]
 
     def prefill(self, layer: int, qkv: Tensor) -> Tensor:
         """Causal attention inside prompts [N * P], keeping their keys and values."""
         q, k, v = qkv.unflatten(0, self.prompts).permute(2, 0, 3, 1, 4)
-        groups = self.kept[layer].unflatten(1, (-1, self.group_size))
-        groups[..., : self.filled, :] = torch.stack([k, v])[:, :, None]
+        for kept, new in ((self.keys, k), (self.values, v)):
+            groups = kept[layer].unflatten(0, (-1, self.group_size))
+            groups[..., : self.filled, :] = new[:, None]
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return out.transpose(1, 2).flatten(2).flatten(0, 1)
 
     def decode(self, layer: int, qkv: Tensor) -> Tensor:
         """One new token of every live row reads its prompt, its past and itself."""
         n, now = len(qkv), self.filled + 1
-        self.kept[layer, :, :n, :, self.filled] = qkv[:, 1:].transpose(0, 1)
+        keys, values = self.keys[layer][:n], self.values[layer][:n]
+        keys[:, :, self.filled], values[:, :, self.filled] = qkv[:, 1], qkv[:, 2]
         read = max(now, self.least)
         # each [n * heads, read, dim]
-        keys, values = self.kept[layer, :, :n, :, :read].flatten(1, 2)
+        keys, values = (x[:, :, :read].flatten(0, 1) for x in (keys, values))
         q = (qkv[:, 0] * self.scale).view(len(keys), 1, -1)
         score = torch.bmm(q, keys.mT)
         score[..., now:] = -torch.inf  # not written yet
@@ -93,9 +98,13 @@ class Cache:
     def advance(self, n: int) -> None:
         """Go on to the next token of the n live rows, with more room where it ends."""
         self.filled += 1
-        room = self.kept.shape[-2]
-        if self.filled == room:
-            self.kept = F.pad(self.kept[:, :, :n], (0, 0, 0, room))
+        room = self.keys[0].shape[2]
+        more = min(room, self.longest - room)
+        if self.filled < room or not more:
+            return
+        for kept in (self.keys, self.values):
+            for layer, old in enumerate(kept):  # one by one: little stands twice
+                kept[layer] = F.pad(old[:n], (0, 0, 0, more))
 
     def keep(self, alive: Tensor) -> Tensor:
         """Drop finished rows: the last live rows move into the holes; the order [n].
@@ -107,9 +116,8 @@ class Cache:
         holes = (~alive[:n]).nonzero()[:, 0]
         movers = n + alive[n:].nonzero()[:, 0]
         order[holes] = movers
-        past = self.kept[..., : self.filled, :]
-        for hole, mover in zip(holes.tolist(), movers.tolist(), strict=True):
-            past[:, :, hole] = past[:, :, mover]  # faster than one indexed copy
+        for kept in (*self.keys, *self.values):
+            kept.index_copy_(0, holes, kept.index_select(0, movers))
         return order
 
 
@@ -138,7 +146,7 @@ def sample(
     room = model.config.positions
     wanted = f"at most {room - width}, as the model has {room} positions"
     expect(width + l_max <= room, "l_max", l_max, wanted)
-    cache = Cache(model, group_size, n_prompts, width)
+    cache = Cache(model, group_size, n_prompts, width, width + l_max - 1)
     position = torch.arange(width).repeat(n_prompts)
     hidden = model(prompts.flatten(), position, cache.prefill)
     hidden = hidden.unflatten(0, (n_prompts, width))[:, -1]
