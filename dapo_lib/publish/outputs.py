@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from dapo_lib import widgets
+from dapo_lib import live, widgets
 from dapo_lib.errors import DamagedFile
 from dapo_lib.files import digest
 from dapo_lib.widgets.base import module_text, style_text
@@ -88,7 +88,9 @@ def _expect_ours(model: dict[str, Any]) -> None:
         name = model.get("model_name")
         raise DamagedFile(f"{name} needs a kernel; use a class of dapo_lib.widgets")
     name = str(state.get("_anywidget_id")).rsplit(".", 1)[-1]
-    ours = getattr(widgets, name, None) if name in widgets.__all__ else None
+    known = {c.__name__: c for c in (live.RunYourself,)}
+    known |= {n: getattr(widgets, n) for n in widgets.__all__}
+    ours = known.get(name)
     code = (state["_esm"], state.get("_css"))
     if ours is None or code != (module_text(ours.name), style_text()):
         raise DamagedFile(

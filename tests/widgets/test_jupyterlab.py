@@ -28,6 +28,8 @@ CELLS = (
     "display(a, b)",
     "print('python sees', a.eps_high, b.eps_high, len(seen) > 0)",
     "a.eps_high = 0.5\na.lang = 'zh'",
+    "from dapo_lib.live import RunYourself\nr = RunYourself(eps_high=0.5)\ndisplay(r)",
+    "r.wait()\nprint('it ended', r.status, len(r.runs[-1]['x']) > 1)",
 )
 
 
@@ -85,7 +87,8 @@ def _address(runtime: Path, server: subprocess.Popen) -> str:
     raise AssertionError("JupyterLab did not start within a minute")
 
 
-def test_python_and_page_follow_each_other(lab, browser) -> None:
+def _open(lab: str, browser):
+    """The notebook's page with an idle kernel, and what runs its i-th cell."""
     page = browser.new_page(viewport={"width": 1200, "height": 1400})
     page.set_default_timeout(120_000)
     page.goto(f"{lab}lab/tree/book.ipynb?token=t&reset")
@@ -99,6 +102,24 @@ def test_python_and_page_follow_each_other(lab, browser) -> None:
         page.locator(".jp-CodeCell .jp-InputArea-editor").nth(i).click()
         page.evaluate("jupyterapp.commands.execute('notebook:run-cell')")
 
+    return page, run
+
+
+def test_a_cell_trains_shows_progress_and_stops(lab, browser) -> None:
+    page, run = _open(lab, browser)
+    run(3)
+    page.locator("[data-name=run]:enabled").click()
+    page.wait_for_function("document.querySelector('.dw progress')?.value > 0.02")
+    page.locator("[data-name=stop]:enabled").click()
+    page.get_by_text("Stopped after").wait_for()
+    assert 0 < page.locator(".dw progress").evaluate("p => p.value") < 1
+    assert page.locator(".dw path.line").count() == 1
+    run(4)
+    page.get_by_text("it ended stopped True").wait_for()
+
+
+def test_python_and_page_follow_each_other(lab, browser) -> None:
+    page, run = _open(lab, browser)
     run(0)
     sliders = page.locator(".dw input[data-name=eps_high]")
     sliders.nth(1).wait_for()
