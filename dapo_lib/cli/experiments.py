@@ -6,6 +6,7 @@ Left out: work; see dapo_lib/experiments.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,7 +130,7 @@ def _language(options: dict[str, Any]) -> dict[str, Any]:
 
     schedule = Schedule(rollouts=options["iterations"])
     chosen = custom(options["names"], schedule, range(options["seeds"]))
-    with backend(options["backend"], options["address"]) as name:
+    with backend(options["backend"], options["address"], options["workers"]) as name:
         frame = chosen.run(workers=options["workers"], backend=name)
     return summary(frame)
 
@@ -139,7 +140,9 @@ def _candidate(options: dict[str, Any]) -> dict[str, Any]:
     from dapo_lib.experiments.candidate_sweep import candidate_sweep
     from dapo_lib.experiments.summary import summary
 
-    with backend(options["backend"], options["address"]) as name:
+    if options["data"] is not None:
+        os.environ["DAPO_DATA"] = str(options["data"])  # workers read the same folder
+    with backend(options["backend"], options["address"], options["workers"]) as name:
         frame = candidate_sweep(
             options["names"],
             seeds=options["seeds"],

@@ -20,6 +20,7 @@ from dapo_lib.experiments.provenance import code_hash
 from dapo_lib.files import cache_folder, canonical, digest, read_json, write_json
 
 SCHEMA = "dapo-book/run/1"
+WAVE = 4  # jobs a Ray worker gets before their results are stored where they were asked
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ def run_cached(job: Job, folder: Path, key: str | None = None) -> dict[str, Any]
     if found is not None:
         return found
     result = job.run(job.config)
-    path = folder / f"{key}.json"
-    write_json(path, SCHEMA, {"config": job.config, "result": result})
+    _keep(key, job, result, folder)
     return result
+
+
+def _keep(key: str, job: Job, result: dict[str, Any], folder: Path) -> None:
+    path = folder / f"{key}.json"
+    if cached(key, folder) is None:
+        write_json(path, SCHEMA, {"config": job.config, "result": result})
 
 
 def sweep(
@@ -84,6 +90,8 @@ def sweep(
     with bar:
         for key, result in _run_all(todo, folder, count, backend):
             found[key] = result
+            if backend == "ray":  # a worker elsewhere stored it elsewhere
+                _keep(key, todo[key], result, folder)
             bar.update()
     return [found[key] for key in keys]
 
@@ -93,17 +101,39 @@ def _run_all(jobs: dict[str, Job], folder: Path, workers: int, backend: str):
         for key, job in jobs.items():
             yield key, run_cached(job, folder, key)
         return
-    parallel = joblib.Parallel(
-        n_jobs=workers, backend=backend, return_as="generator_unordered"
-    )
-    tasks = (joblib.delayed(_keyed)(key, job, folder) for key, job in jobs.items())
+    tasks = [joblib.delayed(_keyed)(key, job, folder) for key, job in jobs.items()]
     try:
-        yield from parallel(tasks)
-    except BrokenProcessPool as error:  # killed from outside, or out of memory
-        raise LostWorker(
+        if backend == "ray":
+            yield from _waves(tasks, workers)
+        else:
+            yield from joblib.Parallel(
+                n_jobs=workers, backend=backend, return_as="generator_unordered"
+            )(tasks)
+    except Exception as error:
+        if not isinstance(error, (BrokenProcessPool, *_lost(backend))):
+            raise
+        raise LostWorker(  # killed from outside, or out of memory
             f"sweep: a worker process died; finished runs are kept in {folder}: run "
             "again to go on, with fewer --workers if memory ran out"
         ) from error
+
+
+def _waves(tasks: list[Any], workers: int):
+    """Some tasks a worker at a time: Ray's joblib backend returns all or nothing."""
+    size = workers * WAVE
+    for at in range(0, len(tasks), size):
+        yield from joblib.Parallel(n_jobs=workers, backend="ray", batch_size=1)(
+            tasks[at : at + size]
+        )
+
+
+def _lost(backend: str) -> tuple[type[BaseException], ...]:
+    """What a backend raises for a worker that is gone."""
+    if backend != "ray":
+        return ()
+    from ray import exceptions
+
+    return (exceptions.RayActorError, exceptions.WorkerCrashedError)
 
 
 def _keyed(key: str, job: Job, folder: Path) -> tuple[str, dict[str, Any]]:
