@@ -1,6 +1,7 @@
 // The language link keeps the reader's place and choice; links say what they lead to.
 // Left out: anything else.
 document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-print]")) window.print();
   const link = event.target.closest?.("a[data-language]");
   if (!link) return;
   link.hash = location.hash;

@@ -155,6 +155,18 @@ def front_end() -> None:
     frontend.prepare(find_layout())
 
 
+@book.command()
+def branch(
+    out: Annotated[Path, typer.Option(help="a new folder")],
+) -> None:
+    """Write what Colab and Binder open: both languages, and what Binder installs."""
+    from dapo_lib.publish import chapter
+    from dapo_lib.publish.layout import find_layout
+
+    for path in chapter.write_branch(find_layout(), out):
+        typer.echo(str(path))
+
+
 @app.command()
 def notebooks(
     lang: Annotated[str, typer.Option(help="en or zh")] = "en",

@@ -116,7 +116,8 @@ def lost_page(place: Home) -> str:
             f'<section lang="{LANGUAGE_TAGS[lang]}"><h1>404: {said}</h1>'
             f"<p>{way}</p><p>{' · '.join(links)}</p></section>"
         )
-    return LOST.format(policy=languages.POLICY_TAG, sections="\n".join(sections))
+    text = LOST.format(policy=languages.POLICY_TAG, sections="\n".join(sections))
+    return languages.seal(text)
 
 
 def finish(layout: Layout, langs: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from dapo_lib.errors import BadInput
 from dapo_lib.files import write_bytes
 from dapo_lib.publish import home, languages, numbers, prose
-from dapo_lib.publish.layout import Layout
+from dapo_lib.publish.layout import LANGS, Layout
 from dapo_lib.publish.outputs import FIGURE
 
 PARAMETER_TAGS = ("parameters", "injected-parameters")
@@ -118,6 +118,24 @@ def export(layout: Layout, lang: str, out: Path) -> list[Path]:
     for path in layout.chapters():
         written.append(out / path.name)
         _write(written[-1], clean(layout, path, lang))
+    return written
+
+
+def write_branch(layout: Layout, out: Path) -> list[Path]:
+    """The branch that Colab and Binder open, in a new folder; the paths written.
+
+    Raises ``BadInput`` where the repository is not known, or the folder exists.
+    """
+    place = home.home(layout)
+    if not place.repository:
+        remedy = "set it in _config.yml or as DAPO_REPOSITORY"
+        raise BadInput(f"dapo_repository is not set: {remedy}")
+    if out.exists():
+        raise BadInput(f"--out {out}: exists; choose a new folder")
+    written = [p for lang in LANGS for p in export(layout, lang, out / lang)]
+    for name, text in home.branch_files(place).items():
+        written.append(out / name)
+        write_bytes(out / name, text.encode())
     return written
 
 

@@ -5,7 +5,9 @@ Left out: sentences. Prose lives in the notebooks and in book/.
 
 from __future__ import annotations
 
+import base64
 import re
+from hashlib import sha256
 from pathlib import Path
 
 from dapo_lib.errors import BadInput, DapoError
@@ -84,11 +86,34 @@ def page_links(pagename: str, lang: str) -> dict[str, object]:
 
 
 def tidy(page: Path) -> None:
-    """Remove what cannot work: kernel scripts, and font preloads (file:// forbids)."""
+    """Remove what cannot work: kernel scripts, and font preloads (file:// forbids).
+
+    What stays inline is named by its checksum in the page's policy.
+    """
     text = page.read_text(encoding="utf-8")
     for pattern in _DEAD:
         text = re.sub(pattern, "", text, flags=re.S)
-    page.write_text(text, encoding="utf-8")
+    text = text.replace('onclick="window.print()"', "data-print")  # dapo.js listens
+    page.write_text(seal(text), encoding="utf-8")
+
+
+def seal(text: str) -> str:
+    """A page whose policy allows the inline scripts that it has now, and no others.
+
+    >>> page = f"{POLICY_TAG}<script>let a = 1;</script>"
+    >>> "script-src 'self' blob: 'sha256-" in seal(page)
+    True
+    >>> "script-src 'self' 'unsafe-inline'" in seal(page)
+    False
+    """
+    sums = []
+    for attributes, code in re.findall(r"<script\b([^>]*)>(.*?)</script>", text, re.S):
+        data = re.search(r'type="(?!text/javascript|module)', attributes)
+        if code.strip() and "src=" not in attributes and not data:
+            sums.append(base64.b64encode(sha256(code.encode()).digest()).decode())
+    allowed = " ".join(f"'sha256-{s}'" for s in dict.fromkeys(sums))
+    scripts = f"script-src 'self' blob: {allowed}".rstrip()
+    return text.replace("script-src 'self' 'unsafe-inline' blob:", scripts, 1)
 
 
 def tidy_plurals(script: Path) -> None:
@@ -119,7 +144,7 @@ FRONT = """<!doctype html>
 def front_page(lang: str) -> str:
     """The page at the root of a language, which leads to its home page."""
     facts = {"tag": LANGUAGE_TAGS[lang], "title": NAMES[lang], "policy": POLICY_TAG}
-    return FRONT.format(lang=lang, **facts)
+    return seal(FRONT.format(lang=lang, **facts))
 
 
 ENTRY = f"""<!doctype html>

@@ -97,7 +97,7 @@ def join(layout: Layout, langs: Sequence[str]) -> Path:
     entry = entry.replace(
         f'content="en/{around.CARD}', f'content="{place.site}en/{around.CARD}'
     )
-    write_bytes(layout.site / "index.html", entry.encode())
+    write_bytes(layout.site / "index.html", languages.seal(entry).encode())
     around.finish(layout, tuple(langs))
     write_bytes(layout.site / ".nojekyll", b"")  # or Pages hides _static
     return layout.site / "index.html"

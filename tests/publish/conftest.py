@@ -52,3 +52,10 @@ def layout(tmp_path) -> Layout:
 
 def _pages(folder, names):
     return [n for n in names if n.endswith(".md") or n == "reference"]
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    """A workflow may say where the book lives; these tests say it themselves."""
+    for name in ("DAPO_REPOSITORY", "DAPO_SITE"):
+        monkeypatch.delenv(name, raising=False)

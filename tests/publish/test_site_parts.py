@@ -25,6 +25,7 @@ from dapo_lib.publish import (
 from dapo_lib.publish.layout import Layout
 
 ROOT = Path(__file__).resolve().parents[2]
+SUM_OF_A = "qVpDBgj7bpq5hMAcGp3AOc79J3Y1Z4HvySTwKrWDoy4="
 
 
 def test_the_chinese_configuration_comes_from_the_english_one(layout):
@@ -163,6 +164,23 @@ def test_the_first_cell_installs_only_what_is_missing(layout, monkeypatch, capfd
     assert calls[0][-1] == "git+https://github.com/me/book"
 
 
+def test_the_branch_of_the_buttons(layout, monkeypatch, tmp_path):
+    out = tmp_path / "branch"
+    with pytest.raises(BadInput, match="dapo_repository is not set"):
+        chapter.write_branch(layout, out)
+    monkeypatch.setenv("DAPO_REPOSITORY", "https://github.com/me/book")
+    chapter.write_branch(layout, out)
+    place = home.home(layout)
+    for lang in ("en", "zh"):
+        colab = place.buttons("01_small", lang)["Colab"]
+        inner = colab.split(f"/blob/{home.BRANCH}/")[1]
+        notebook = json.loads((out / inner).read_text("utf-8"))
+        assert notebook["cells"][0]["id"] == "install"
+    assert "git+https://github.com/me/book" in (out / "requirements.txt").read_text()
+    with pytest.raises(BadInput, match="exists"):
+        chapter.write_branch(layout, out)
+
+
 def test_share_tags_are_absolute_where_the_site_is_known():
     words = ("notebooks/03_x", "zh", 'A "title"', "<b>")
     tags = around.share_tags(home.Home(), *words)
@@ -216,11 +234,21 @@ def test_the_card_is_the_same_bytes_each_time(tmp_path):
 
 def test_every_page_of_ours_outside_the_theme_has_the_policy():
     for text in (
-        languages.ENTRY,
+        languages.seal(languages.ENTRY),
         languages.front_page("zh"),
         around.lost_page(home.Home()),
     ):
-        assert languages.POLICY_TAG in text and "{policy}" not in text
+        policy = re.search(r'Policy" content="([^"]+)"', text)[1]
+        assert "script-src 'self' blob:" in policy and "{policy}" not in text
+
+
+def test_a_policy_names_the_scripts_of_its_page_and_no_data():
+    data = '<script type="application/json">{}</script><script src="x.js"></script>'
+    page = f"{languages.POLICY_TAG}<script>a()</script>{data}<script>b()</script>"
+    sealed = languages.seal(page)
+    assert sealed.count("'sha256-") == 2 and languages.seal(sealed) == sealed
+    # the sum of "a()", from another program: printf 'a()' | openssl dgst -sha256
+    assert "'sha256-" + SUM_OF_A in sealed
 
 
 def test_seconds_of_a_page_come_from_beside_its_copy(layout):

@@ -26,6 +26,7 @@ CONTRAST, TOFU = (
 )
 PHONE = {"width": 390, "height": 844}
 QUIET = ("script", "style", "pre", "code")
+WITHOUT_SCRIPTS = re.compile(r"<(script|pre)\b.*?</\1>", re.S)
 CHAPTER = "notebooks/03_clip_higher.html"
 
 
@@ -129,6 +130,96 @@ def test_no_local_path_no_error_and_no_raw_markup(site, parsed):
         text = (site / name).read_text("utf-8")
         assert not local.search(text), (name, local.search(text))
         assert 'class="output stderr' not in text, name
+
+
+def test_every_page_forbids_what_is_outside(site, parsed):
+    """The policy stands on each page, names its inline scripts, allows no handler."""
+    handler = re.compile(r"<[a-z][^>]*\son[a-z]+\s*=")
+    for name in (*parsed, "index.html", "404.html"):
+        text = (site / name).read_text("utf-8")
+        policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+        scripts = re.search(r"script-src ([^;]+)", policy)[1]
+        assert "unsafe" not in scripts and "default-src 'self'" in policy, name
+        found = handler.search(WITHOUT_SCRIPTS.sub("", text))
+        assert found is None, (name, found)
+
+
+def test_a_shared_link_has_title_and_picture(site, parsed):
+    for name in parsed:
+        if name.count("/") < 2:
+            continue
+        text = (site / name).read_text("utf-8")
+        card = re.search(r'property="og:image" content="([^"]+)"', text)
+        assert 'property="og:title"' in text and card, name
+        if not urlsplit(card[1]).scheme:
+            assert (site / name).parent.joinpath(card[1]).resolve().exists(), name
+
+
+def test_the_lost_reader_finds_home_in_both_languages(server, visit):
+    visitor = visit(server)
+    for lang, word in (("en", "does not exist"), ("zh", "不存在")):
+        visitor.page.goto(f"{server}/404.html?{lang}")
+        section = visitor.page.locator(f"section[lang^={lang}]")
+        assert word in section.inner_text()
+        section.locator("a").first.click()
+        visitor.page.wait_for_url(f"**/{lang}/book/{lang}/index.html")
+    visitor.clean()
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_terms_and_citations_say_what_they_are(lang, base, visit):
+    """On hover and on keyboard focus; Escape takes it away."""
+    visitor = visit(base)
+    page = visitor.open(f"{lang}/book/{lang}/index.html")
+    tip = page.locator("#dapo-tip")
+    cited = page.locator("article a.reference[href*=bibliography]").first
+    cited.hover()
+    assert "2503.14476" in tip.inner_text()
+    page.keyboard.press("Escape")
+    assert tip.is_hidden()
+    term = page.locator("article a[href*='glossary']").first
+    term.focus()
+    assert len(tip.inner_text()) > 10
+    box = tip.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= page.viewport_size["width"]
+    visitor.clean()
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_names_of_ours_lead_to_the_reference(lang, site, parsed):
+    links = parsed[f"{lang}/book/{lang}/paper_map.html"].links
+    for name in ("objective.policy_loss", "overlong.soft_overlong", "train.train"):
+        target = [x for x in links if x.endswith(f"#dapo_lib.{name}")]
+        assert target and "api_mechanisms" in target[0], name
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_metrics_link_to_the_data(lang, site, parsed):
+    page = f"{lang}/book/{lang}/metrics.html"
+    links = [x for x in parsed[page].links if x.endswith(".csv")]
+    assert any(x.endswith("data/metrics.csv") for x in links) and len(links) > 10
+    for link in links:
+        assert (site / page).parent.joinpath(link).resolve().is_file(), link
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_every_chapter_says_how_long_it_ran(lang, site, parsed):
+    for name in (n for n in parsed if n.startswith(f"{lang}/notebooks/")):
+        text = (site / name).read_text("utf-8")
+        line = re.search(r'<p class="dapo-facts">([^<]+)', text)
+        assert line and re.search(r"\d+ (s|秒)", line[1]), name
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_a_chapter_prints_without_the_furniture(lang, server, visit):
+    visitor = visit(server)
+    page = visitor.open(f"{lang}/{CHAPTER}")
+    page.emulate_media(media="print")
+    for hidden in (".bd-sidebar-primary", ".dapo-languages", ".dapo-widget"):
+        assert page.locator(hidden).first.is_hidden(), hidden
+    assert page.locator(".dapo-figure img:visible").count() > 0
+    assert page.locator("details pre").first.is_visible(), "solutions are printed"
+    assert page.pdf(format="A4").startswith(b"%PDF")
 
 
 def test_size_budgets(site, parsed):
