@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dapo_lib.data.gsm8k import resolve_data
-from dapo_lib.experiments import derivation, seed_tables, suites, truncation
+from dapo_lib.experiments import derivation, detached, seed_tables, suites, truncation
 from dapo_lib.experiments.catalogue import SEEDS
 
 
@@ -23,6 +23,7 @@ def _seed() -> None:
 TABLES: dict[str, Callable[[], object]] = {
     "candidate": _candidate,
     "seed": _seed,
+    "detached": lambda: detached.publish(SEEDS),
     "truncation_noise": lambda: truncation.publish(SEEDS),
     **{f"suite_{name}": lambda n=name: suites.publish(n) for name in suites.SUITES},
 }
