@@ -177,10 +177,15 @@ const NAMES = { verl: "verl", trl: "TRL" };
 const SHOWN = [...Object.values(FIELDS).slice(0, 2), "algorithm.dynamic_sampling", "algorithm.reduction",
   "algorithm.overlong", "algorithm.l_cache", "schedule.l_max", ...Object.values(POWERS)];
 
+// presets but the first travel as what differs from it
+const presetOf = (name, data) => {
+  const names = Object.keys(data.presets);
+  return { ...data.presets[names[0]], ...data.presets[names.includes(name) ? name : names[0]] };
+};
+
 // the run that a form's state stands for; anything odd falls back to the preset
 export function filled(state, data) {
-  const names = Object.keys(data.presets);
-  const base = data.presets[names.includes(state.preset) ? state.preset : names[0]];
+  const base = presetOf(state.preset, data);
   const flat = { ...base };
   const num = (name, [low, high]) => (Number.isFinite(state[name]) ? clamp(state[name], low, high) : null);
   for (const name of ["eps_low", "eps_high", "l_max"]) flat[FIELDS[name]] = num(name, RANGES[name]) ?? base[FIELDS[name]];
@@ -207,7 +212,7 @@ export const textOf = (engine, state, data) => {
 export const textsOf = (calls, data) => calls.map(([engine, state]) => textOf(engine, state, data));
 
 function stateOf(preset, data) {
-  const flat = data.presets[preset];
+  const flat = presetOf(preset, data);
   const state = { preset };
   for (const [name, key] of Object.entries(FIELDS)) state[name] = flat[key];
   for (const [name, key] of Object.entries(POWERS)) state[name] = Math.round(Math.log2(flat[key]));
@@ -242,7 +247,7 @@ async function copy(box, text) {
 
 function build(ui) {
   ui.given = ui.data("data");
-  const base = () => ui.given.presets[ui.pick("preset", Object.keys(ui.given.presets))];
+  const base = () => presetOf(ui.model.get("preset"), ui.given);
   const start = (preset) => () => {
     ui.model.set(stateOf(preset, ui.given));
     ui.model.save_changes();
@@ -303,8 +308,7 @@ function draw(ui) {
       code(`${row.ours.split(".")[1]}: ${yamlText(known[row.ours])}`),
       ...columns.map((e) => ({ text: code(cell(ui, e, row, known, found[e])), ...roomy(e) })),
     ]), { caption: ui.t("rows") }));
-  const preset = ui.given.presets[ui.pick("preset", Object.keys(ui.given.presets))];
-  const before = new Set(render(engine, preset, ui.given).split("\n"));
+  const before = new Set(render(engine, presetOf(state.preset, ui.given), ui.given).split("\n"));
   ui.shown = text;
   ui.code.replaceChildren(...text.split("\n").flatMap((line) =>
     [before.has(line) ? line : h("mark", {}, line), "\n"]));

@@ -40,12 +40,23 @@ FIELDS = {
 
 
 def form_data() -> dict[str, Any]:
-    """What the page needs to render: the map, two templates, and every preset, flat."""
+    """What the page needs to render: the map, two templates, and the presets, flat.
+
+    The presets after the first are what differs from it.
+    """
     names = sorted(presets(), key=lambda name: (name != FIRST, name))
+    flat = {name: load_run(name).flat() for name in names}
+    first = flat[FIRST]
+    less = {
+        name: {k: v for k, v in own.items() if name == FIRST or v != first[k]}
+        for name, own in flat.items()
+    }
+    whole = table.table()
+    rows = [{k: v for k, v in r.items() if k != "part"} for r in whole["rows"]]
     return {
-        "map": table.table(),
+        "map": {**whole, "rows": rows},
         "templates": {name: render.template(name) for name in table.ENGINES},
-        "presets": {name: load_run(name).flat() for name in names},
+        "presets": less,
         "sampling": list(render.SAMPLING),
     }
 
