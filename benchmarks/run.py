@@ -29,6 +29,7 @@ PACKAGES = (
     "accelerate==1.15.0",
     "pydantic>=2.7",
     "safetensors>=0.5",
+    "pytest>=8",
 )
 
 

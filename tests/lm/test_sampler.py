@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from dapo_lib.errors import BadInput
+from dapo_lib.lm import sampler
 from dapo_lib.lm.model import Decoder, ModelConfig
 from dapo_lib.lm.packing import log_prob
 from dapo_lib.lm.sampler import by_exponential_race, by_inverse_cdf, sample
@@ -32,6 +33,18 @@ def test_recorded_log_probs_equal_recomputed(model, compact, temperature):
     again = log_prob(
         model, prompts, group, out.tokens, out.length, temperature=temperature
     )
+    assert float((again - out.log_prob).detach().abs().max()) <= 5e-6
+
+
+def test_a_cache_that_grows_keeps_what_it_has(monkeypatch):
+    """Past the smallest product and twice past the room, with rows that leave."""
+    monkeypatch.setattr(sampler, "ROOM", 2)
+    config = CONFIG.model_copy(update={"heads": 1, "width": 32, "positions": 80})
+    wide = Decoder(config, torch.Generator().manual_seed(1))
+    prompts, out = draw(wide, n=12, l_max=70)
+    assert out.length.max() > 60 and out.length.min() < 20
+    group = torch.arange(12).repeat_interleave(5)
+    again = log_prob(wide, prompts, group, out.tokens, out.length)
     assert float((again - out.log_prob).detach().abs().max()) <= 5e-6
 
 
