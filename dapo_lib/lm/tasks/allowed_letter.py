@@ -87,11 +87,17 @@ class AllowedLetter(TokenTask):
         return Demonstrations(self._prompts(digits), tokens, length)
 
     def behaviour(self, rollout: Rollout) -> dict[str, float]:
-        """Share of careful responses; entropy in nats of the letter after ``J``."""
+        """Share of careful responses, and of them the share that is right.
+
+        Then the entropy in nats of the letter after ``J``. NaN where there are none.
+        """
         v, first = self.vocabulary, rollout.tokens[:, 0]
         careful = (first >= v.id(MARKS[0])) & (first <= v.id(MARKS[-1]))
         habit = (first == v.id("J")) & (rollout.length > 1)
         out = {"careful": float(careful.double().mean()), "habit_entropy": float("nan")}
+        if rollout.correct is not None:
+            right = rollout.correct[careful].double()
+            out["careful_right"] = float(right.mean())  # of nothing: NaN
         if rollout.entropy is not None and bool(habit.any()):
             out["habit_entropy"] = float(rollout.entropy[habit, 1].double().mean())
         return out

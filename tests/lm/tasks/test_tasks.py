@@ -1,5 +1,6 @@
 """Both tasks against scalar oracles that read the text."""
 
+import math
 import re
 
 import pytest
@@ -170,7 +171,12 @@ def test_behaviour_shares():
     assert task.behaviour(r) == {"dither": 0.75, "full_chain": 0.5}
     letters = AllowedLetter(0)
     shares = letters.behaviour(rollout(letters, ["Jv$", "A1,1;1.v$"]))
-    assert shares["careful"] == 0.5
+    assert shares["careful"] == 0.5 and "careful_right" not in shares
+    letters.answers[0] = 0
+    r = rollout(letters, ["Jv$", "A1,1;1.v$", "B1,1;1.y$", "A"])
+    assert letters.behaviour(letters.grade(r))["careful_right"] == 1 / 3
+    r = letters.grade(rollout(letters, ["Jv$"]))
+    assert math.isnan(letters.behaviour(r)["careful_right"])
 
 
 @pytest.mark.parametrize(
