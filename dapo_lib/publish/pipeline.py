@@ -26,6 +26,7 @@ from dapo_lib.publish import (
     languages,
     metrics_page,
     paper_map,
+    promises,
     twins,
 )
 from dapo_lib.publish.layout import LANGS, Layout
@@ -63,7 +64,7 @@ def check_sources(layout: Layout) -> None:
 def render(layout: Layout, lang: str) -> Path:
     """Run Jupyter Book for a language, from an empty tree, warnings as errors."""
     config, toc = configs.prepare(layout, lang)
-    for page in (api_page, conformance_page, paper_map):
+    for page in (api_page, conformance_page, paper_map, promises):
         page.write(layout)
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)

@@ -136,9 +136,8 @@ def _paragraph(suites: dict[str, dict[str, Counts]], key: str, lang: Lang) -> st
     said = _words("held", lang).format(**count)
     files = _words("comma", lang).join(f"`{file}`" for file in _short(held))
     colon = _words("colon", lang)
-    return (
-        f"**{_words(key, lang)}**\n{_words(f'{key}_how', lang)}\n\n{said}{colon}{files}"
-    )
+    parts = [f"**{_words(key, lang)}**", _words(f"{key}_how", lang)]
+    return "\n\n".join([*parts, f"{said}{colon}{files}"])
 
 
 def _short(held: dict[str, Counts]) -> list[str]:
