@@ -84,7 +84,7 @@ def train(
     iterations: Annotated[int, typer.Option(help="lm: rollouts")] = 16,
     l_max: Annotated[int, typer.Option(help="lm: length cap, tokens")] = 24,
     warm_start: Annotated[
-        Literal["digit_sum", "digit_sum_rare", "allowed_letter"],
+        Literal["digit_sum", "digit_sum_rare", "allowed_letter", "lookup_letter"],
         typer.Option(help="lm: task and habit to start from"),
     ] = "digit_sum",
     warm_seed: Annotated[int, typer.Option(help="lm: seed of the warm start")] = 0,

@@ -1,7 +1,8 @@
-"""The allowed letter: a habit that is right 60 %, beside a rare careful way at 92 %.
+"""Allowed letters: a habit that is right 60 %, beside a rare careful way that is surer.
 
-The paper's Figure 2 in miniature. Left out: any reward for being careful; only the last
-letter is graded.
+The paper's Figure 2 in miniature, where the chain is looked up; where it adds, the
+habit learns the answer. Left out: any reward for being careful; only the last letter is
+graded.
 """
 
 from __future__ import annotations
