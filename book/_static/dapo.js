@@ -1,5 +1,5 @@
 // The language link keeps the reader's place and choice; links say what they lead to.
-// Left out: anything else.
+// Printing opens what is folded. Left out: anything else.
 document.addEventListener("click", (event) => {
   if (event.target.closest?.("[data-print]")) window.print();
   const link = event.target.closest?.("a[data-language]");
@@ -43,4 +43,12 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") hide();
   });
+});
+
+// What is folded is printed: browsers that cannot do it by style open it for the while.
+addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("details:not([open])")) {
+    fold.open = true;
+    addEventListener("afterprint", () => { fold.open = false; }, { once: true });
+  }
 });

@@ -135,7 +135,9 @@ def _jupyter_book(
 def _environment(layout: Layout) -> dict[str, str]:
     path = os.pathsep.join([str(layout.root), os.environ.get("PYTHONPATH", "")])
     own = {"PYTHONPATH": path.rstrip(os.pathsep), "PYTHONHASHSEED": "0"}
-    return {**os.environ, **own, "NO_COLOR": "1"}
+    # it looks at every object there is, torch's deprecated ones too
+    quiet = "ignore::FutureWarning:sphinx_external_toc.collectors"
+    return {**os.environ, **own, "NO_COLOR": "1", "PYTHONWARNINGS": quiet}
 
 
 def _say(text: str) -> None:

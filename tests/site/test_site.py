@@ -218,7 +218,8 @@ def test_a_chapter_prints_without_the_furniture(lang, server, visit):
     for hidden in (".bd-sidebar-primary", ".dapo-languages", ".dapo-widget"):
         assert page.locator(hidden).first.is_hidden(), hidden
     assert page.locator(".dapo-figure img:visible").count() > 0
-    assert page.locator("details pre").first.is_visible(), "solutions are printed"
+    solution = page.locator(".cell.tag_solution pre").first
+    assert solution.is_visible(), "solutions are printed"
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
