@@ -132,12 +132,12 @@ def page(suites: dict[str, dict[str, Counts]], lang: Lang) -> str:
 
 def _paragraph(suites: dict[str, dict[str, Counts]], key: str, lang: Lang) -> str:
     held = held_by(suites, key)
-    count = _sum(held.values())
-    said = _words("held", lang).format(**count)
-    files = _words("comma", lang).join(f"`{file}`" for file in _short(held))
-    colon = _words("colon", lang)
-    parts = [f"**{_words(key, lang)}**", _words(f"{key}_how", lang)]
-    return "\n\n".join([*parts, f"{said}{colon}{files}"])
+    said = _words("none", lang)
+    if held:
+        files = _words("comma", lang).join(f"`{file}`" for file in _short(held))
+        counts = _words("held", lang).format(**_sum(held.values()))
+        said = f"{counts}{_words('colon', lang)}{files}"
+    return "\n\n".join([f"**{_words(key, lang)}**", _words(f"{key}_how", lang), said])
 
 
 def _short(held: dict[str, Counts]) -> list[str]:
