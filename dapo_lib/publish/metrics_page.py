@@ -49,7 +49,8 @@ def page(rows: list[Row], lang: Lang, layout: Layout) -> str:
         anchor = f"(metrics-{notebook.replace('_', '-')})="
         parts.append(f"{anchor}\n{head}\n\n{_table(own, lang)}")
     notebooks = list(dict.fromkeys(row.notebook for row in rows))
-    parts += [experiments(lang), _times(layout, notebooks, lang), _provenance(lang)]
+    parts += [experiments(lang), seed_table(lang)]
+    parts += [_times(layout, notebooks, lang), _provenance(lang)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -79,6 +80,22 @@ def experiments(lang: Lang) -> str:
         )
     title = label("book.experiments_title", lang)
     return f"(metrics-experiments)=\n## {title}\n\n" + "\n".join(map(_line, lines))
+
+
+SEED_ROWS = ("accuracy", "mean_reward", "kl_reference")
+
+
+def seed_table(lang: Lang) -> str:
+    """The `seed` recipe's three published rows, as this library reproduces them."""
+    fact = published.load("seed_table").set_index("fact")["value"]
+    head = [label(f"seed.{key}", lang) for key in ("row", "before", "after")]
+    lines = [head, ["---"] * len(head)]
+    names = ("row_accuracy", "row_reward", "row_kl")
+    for name, key in zip(names, SEED_ROWS, strict=True):
+        values = [f"{fact[f'{side}.{key}']:.4f}" for side in ("untrained", "trained")]
+        lines.append([label(f"seed.{name}", lang), *values])
+    title = label("book.seed_title", lang)
+    return f"(metrics-seed)=\n## {title}\n\n" + "\n".join(map(_line, lines))
 
 
 def _times(layout: Layout, notebooks: list[str], lang: Lang) -> str:

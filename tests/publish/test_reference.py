@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dapo_lib.errors import BadInput, DapoError
-from dapo_lib.experiments.records import Recorder
+from dapo_lib.experiments import published
+from dapo_lib.experiments.records import Record, Recorder
 from dapo_lib.labels import table
-from dapo_lib.publish import chapter, metrics_page, numbers, prose, reference
+from dapo_lib.publish import around, chapter, metrics_page, numbers, prose, reference
 
 
 def record(layout, lang, value=0.5, **facts):
@@ -91,3 +92,22 @@ def test_missing_executed_copy_is_fatal(layout):
         BadInput, match="no executed copy in zh; run `dapo book execute"
     ):
         chapter.executed(layout, "01_small", "zh")
+
+
+def test_metrics_page_shows_the_seed_table_and_links_every_experiment():
+    for lang in ("en", "zh"):
+        table = metrics_page.seed_table(lang)
+        for value in ("0.1641", "0.7578", "0.3126", "0.7996", "0.0000", "1.0870"):
+            assert f"| {value} |" in table
+        linked = metrics_page.experiments(lang)
+        for name in published.names():
+            assert f"data/{name}.csv" in linked
+
+
+def test_all_numbers_as_one_table():
+    entry = Record(name="a.b", value=0.5, low=0.25, high=0.75, seeds=3, paper=0.4)
+    rows = [reference.Row("01_small", entry, None)]
+    head, line = around.numbers_csv(rows).splitlines()
+    cells = dict(zip(head.split(","), line.split(","), strict=True))
+    assert cells["notebook"] == "01_small" and cells["paper"] == "0.4"
+    assert cells["drift"] == "" and float(cells["high"]) == 0.75
