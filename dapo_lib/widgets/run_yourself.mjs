@@ -19,7 +19,7 @@ function build(ui) {
   const count = (name) => ui.put(name, ui.int(name, 0, 1e9, 0) + 1);
   ui.run = ui.button(ui.t("run"), () => count("wanted"), { "data-name": "run" });
   ui.stop = ui.button(ui.t("stop"), () => count("halted"), { "data-name": "stop" });
-  ui.progress = h("progress", { "aria-label": ui.t("progress"), max: 1, value: 0 });
+  ui.progress = h("progress", { "aria-label": ui.t("progress"), max: 1, value: 0, style: "flex:1;min-width:8rem" });
   ui.panel = h("div", { class: "dw-panel" });
   const width = { step: 0.01, show: (v) => fmt(v) };
   return [
@@ -51,6 +51,7 @@ function draw(ui) {
   const running = listens && state === "running";
   ui.run.disabled = !listens || running;
   ui.stop.disabled = !running;
+  for (const button of [ui.run, ui.stop]) button.style.opacity = button.disabled ? 0.45 : 1;
   ui.progress.value = done / total;
   const runs = ui.list("runs").map(curve).filter(Boolean);
   drawRuns(ui, runs, total);
