@@ -183,6 +183,8 @@ class _Record:
         p = log_p.exp()
         ids = choose(p, generator)
         fresh = self.open[rows]
+        if fresh.all():
+            fresh = slice(None)  # a view, as always in a compacted batch
         at = rows[fresh]
         self.tokens[time, at] = ids[fresh]
         self.log_prob[time, at] = log_p.gather(1, ids[:, None])[fresh, 0]
