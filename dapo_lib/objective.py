@@ -120,8 +120,10 @@ def clipped_surrogate(
     >>> clipped_surrogate(r, a, 0.2, 0.28)
     tensor([ 1.2800, -1.5000,  0.5000, -0.8000])
     """
-    clipped = ratio.clamp(1 - eps_low, 1 + eps_high)
-    objective = torch.minimum(ratio * advantage, clipped * advantage)
+    free = ratio * advantage
+    # constant: no slope where the clip binds; at a tie the slope is the free side's
+    clipped = ratio.detach().clamp(1 - eps_low, 1 + eps_high) * advantage
+    objective = torch.where(clipped < free, clipped, free)
     if dual_clip is None:
         return objective
     bounded = torch.maximum(objective, dual_clip * advantage)
@@ -169,7 +171,7 @@ def divisor(
     if denominator is not None:
         wanted = "a finite count >= 0"
         expect(0 <= denominator < torch.inf, "denominator", denominator, wanted)
-    tokens = mask.sum(1, dtype=torch.float64)
+    tokens = mask.sum(1).to(torch.float64)
     own, counted = torch.ones_like(tokens), (tokens > 0).to(tokens)
     if reduction == "token_mean":
         counted = tokens
@@ -235,19 +237,19 @@ def clip_diagnostics(
 ) -> dict[str, Tensor]:
     """Sums and counts, over unmasked tokens, of what the clip did; sign-aware.
 
-    Shape: [B, T] tensors -> scalars. ``clip_low``: tokens with A < 0, r < 1 - eps_low;
-    ``clip_high``: A > 0, r > 1 + eps_high; ``clip_dual``: A < 0, r > c;
-    ``p_up_clipped``: sum of the old probability of up-clipped tokens (its count is
-    clip_high, Fig 3a); ``tokens``: the count; ``log_ratio``: sum of log r in nats.
-    Merged and divided in metrics.py.
+    Shape: [B, T] tensors -> scalars; `ratio` must be 1 where masked, which no clip
+    touches. ``clip_low``: tokens with A < 0, r < 1 - eps_low; ``clip_high``: A > 0, r >
+    1 + eps_high; ``clip_dual``: A < 0, r > c; ``p_up_clipped``: sum of the old
+    probability of up-clipped tokens (its count is clip_high, Fig 3a); ``tokens``: the
+    count; ``log_ratio``: sum of log r in nats. Merged and divided in metrics.py.
 
     >>> r = torch.tensor([[0.7, 0.7, 1.5, 1.5]]); a = torch.tensor([[1.0, -1, 1, -1]])
     >>> d = clip_diagnostics(r, a, r > 0, r.log(), 0.2, 0.28)
     >>> d["clip_low"], d["clip_high"], d["tokens"]
     (tensor(1.), tensor(1.), tensor(4.))
     """
-    down = mask & (advantage < 0)
-    high = mask & (advantage > 0) & (ratio > 1 + eps_high)
+    down = advantage < 0
+    high = (advantage > 0) & (ratio > 1 + eps_high)
     which = {"tokens": mask, "clip_low": down & (ratio < 1 - eps_low)}
     which |= {"clip_high": high}
     if dual_clip is not None:
@@ -255,7 +257,7 @@ def clip_diagnostics(
     sums = {name: of.count_nonzero().to(ratio.dtype) for name, of in which.items()}
     sums.setdefault("clip_dual", ratio.new_zeros(()))
     sums["p_up_clipped"] = torch.where(high, _wide(log_prob_old).exp(), 0.0).sum()
-    sums["log_ratio"] = torch.where(mask, ratio, 1.0).log().sum()
+    sums["log_ratio"] = ratio.log().sum()  # 0 where masked
     return sums
 
 
@@ -305,36 +307,34 @@ def _checked(log_prob, log_prob_old, advantage, mask) -> tuple[Tensor, Tensor]:
     advantage = advantage.detach()
     advantage = advantage[:, None] if advantage.ndim == 1 else advantage
     binary = mask if mask.dtype is torch.bool else mask == 1
-    fine = {
-        "log_prob": _possible(log_prob, binary),
-        "log_prob_old": _possible(log_prob_old, binary),
-        "mask": torch.ones((), dtype=torch.bool, device=mask.device)
-        if binary is mask
-        else (binary | (mask == 0)).all(),
-        "advantage": advantage.isfinite().all(),
-    }
+    values = {"log_prob": log_prob.detach(), "log_prob_old": log_prob_old.detach()}
+    fine = {n: _possible(v) for n, v in values.items()}
+    fine |= {"advantage": advantage.isfinite().all()}
+    if binary is not mask:
+        fine |= {"mask": (binary | (mask == 0)).all()}
     if not bool(torch.stack(list(fine.values())).all()):
-        values = {"log_prob": log_prob, "log_prob_old": log_prob_old}
+        # padding may hold anything: look again, under the mask
+        fine |= {n: _possible(torch.where(binary, v, 0.0)) for n, v in values.items()}
         _complain({n: bool(v) for n, v in fine.items()}, values, binary, mask)
     return binary, advantage
 
 
-def _possible(log_prob: Tensor, mask: Tensor) -> Tensor:
-    """Whether all unmasked values are finite and not above 0; NaN compares False."""
+def _possible(log_prob: Tensor) -> Tensor:
+    """Whether all values are finite and not above 0; NaN compares False."""
     if not log_prob.numel():
         return torch.ones((), dtype=torch.bool, device=log_prob.device)
-    low, high = torch.where(mask, log_prob.detach(), 0.0).aminmax()
+    low, high = log_prob.aminmax()
     return (low > -torch.inf) & (high <= ROUNDING)
 
 
 def _complain(fine, values, binary, mask) -> None:
     """Name the first argument at fault, and a value that shows it."""
-    if not fine["mask"]:
+    if not fine.get("mask", True):
         odd = mask[(mask != 0) & (mask != 1)][0].item()
         expect(False, "mask", f"the value {odd}", "0 or 1, or a bool tensor")
     for name, value in values.items():
         if not fine[name]:
-            seen = value.detach()[binary]
+            seen = value[binary]
             odd = seen[~(seen.isfinite() & (seen <= ROUNDING))][0].item()
             wanted = "finite log-probabilities <= 0 wherever the mask is 1"
             expect(False, name, f"the value {odd}", wanted)

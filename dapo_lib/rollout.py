@@ -6,7 +6,7 @@ Left out: text. A task that needs the text decodes `tokens` itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import torch
@@ -70,21 +70,31 @@ class Rollout:
         self, correct: Tensor, reward: Tensor, valid: Tensor | None = None
     ) -> Rollout:
         """The same responses with what the task said of them."""
-        return replace(self, correct=correct, reward=reward, valid=valid)
+        verdicts = {"correct": correct, "reward": reward, "valid": valid}
+        return Rollout(**(vars(self) | verdicts))
 
-    def rows(self, which: Tensor) -> Rollout:
-        """The responses that an index or boolean tensor of shape [B] selects."""
+    def rows(self, which: Tensor | slice) -> Rollout:
+        """The responses that an index or boolean tensor of shape [B] selects.
+
+        A slice selects without a copy.
+        """
+        if isinstance(which, slice):
+            return Rollout(**{k: v[which] for k, v in self.tensors().items()})
         if which.dtype is torch.bool:  # one look for the True ones, not one a field
             which = which.nonzero()[:, 0]
-        return Rollout(**{k: v[which] for k, v in self.tensors().items()})
+        which = which.to(self.index.device)
+        picked = {k: v.index_select(0, which) for k, v in self.tensors().items()}
+        return Rollout(**picked)
 
     def tensors(self) -> dict[str, Tensor]:
         """The fields that are not None, by name; ``Rollout(**tensors)`` is the inverse.
 
         This is what a checkpoint stores of a sampler's buffer.
         """
-        every = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in every.items() if value is not None}
+        return {k: v for k in FIELDS if (v := getattr(self, k)) is not None}
+
+
+FIELDS = tuple(f.name for f in fields(Rollout))
 
 
 def rule_reward(correct: Tensor, *, right: float = 1.0, wrong: float = -1.0) -> Tensor:
@@ -154,6 +164,9 @@ def concatenate(parts: Sequence[Rollout]) -> Rollout:
     for name, first in fields_of[0].items():
         values = [f[name] for f in fields_of]
         if first.ndim == 2:
-            values = [pad(v, (0, width - v.shape[1])) for v in values]
+            short = [width - v.shape[1] for v in values]
+            values = [
+                pad(v, (0, n)) if n else v for v, n in zip(values, short, strict=True)
+            ]
         joined[name] = torch.cat(values)
     return Rollout(**joined)

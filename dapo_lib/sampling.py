@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 from numbers import Integral
 from typing import Literal
 
@@ -83,7 +84,8 @@ class Ledger:
 class Groups:
     """The groups of a rollout by ascending id; `row_group` [B] says which a row is in.
 
-    Shape: group_id, n_correct, size, lane, tokens, reward, valid: [groups].
+    Shape: group_id, n_correct, size, lane, valid: [groups]; of the responses
+    themselves, length in tokens and reward: [B].
     """
 
     row_group: Tensor
@@ -91,12 +93,25 @@ class Groups:
     n_correct: Tensor
     size: Tensor
     lane: Tensor
-    tokens: Tensor
-    reward: Tensor
     valid: Tensor
+    length: Tensor
+    response_reward: Tensor
 
     def __len__(self) -> int:
         return len(self.group_id)
+
+    @property
+    def tokens(self) -> Tensor:
+        """Tokens of each group: [groups]."""
+        return self._sum(self.length)
+
+    @property
+    def reward(self) -> Tensor:
+        """The sum of each group's rewards: [groups] float64."""
+        return self._sum(self.response_reward.to(torch.float64))
+
+    def _sum(self, amount: Tensor) -> Tensor:
+        return amount.new_zeros(len(self)).index_add_(0, self.row_group, amount)
 
 
 def groups_of(rollout: Rollout) -> Groups:
@@ -106,22 +121,32 @@ def groups_of(rollout: Rollout) -> Groups:
     """
     graded = rollout.correct is not None and rollout.reward is not None
     expect(graded, "rollout", "no verdicts", "a graded rollout (correct and reward)")
-    right = rollout.correct == 1
-    binary = bool((right | (rollout.correct == 0)).all())
-    expect(binary, "correct", "a value besides 0 and 1", "0 or 1, never a reward")
     # the books are kept on the CPU, wherever the rollout lives
+    correct = rollout.correct.cpu()
+    right = correct.to(torch.long)
+    binary = torch.equal(right.bool().to(correct.dtype), correct)
+    expect(binary, "correct", "a value besides 0 and 1", "0 or 1, never a reward")
     ids, row, size = torch.unique(
         rollout.group_id.cpu(), return_inverse=True, return_counts=True
     )
-    columns = [right, rollout.length, rollout.reward]
-    if rollout.valid is not None:
-        columns.append(~rollout.valid)
-    amounts = torch.stack([c.to("cpu", torch.float64) for c in columns])
-    sums = amounts.new_zeros(len(columns), len(ids)).index_add_(1, row, amounts)
-    valid = sums[3] == 0 if len(columns) == 4 else torch.ones_like(ids).bool()
+    n_correct = torch.zeros_like(ids).index_add_(0, row, right)
     lane = torch.zeros_like(ids).index_copy_(0, row, rollout.lane.to(ids))
-    n_correct, tokens = sums[:2].round().long()
-    return Groups(row, ids, n_correct, size, lane, tokens, sums[2], valid)
+    valid = torch.ones_like(ids, dtype=torch.bool)
+    if rollout.valid is not None:
+        valid[row[~rollout.valid.cpu()]] = False
+    length, reward = rollout.length.cpu(), rollout.reward.cpu()
+    return Groups(row, ids, n_correct, size, lane, valid, length, reward)
+
+
+def _joined(parts: list[Groups]) -> Groups:
+    """The groups of several rollouts, whose ids grow from part to part, as one."""
+    columns = {
+        f.name: torch.cat([getattr(g, f.name) for g in parts])
+        for f in fields(Groups)[1:]
+    }
+    start = accumulate((len(g) for g in parts[:-1]), initial=0)
+    rows = [g.row_group + n for g, n in zip(parts, start, strict=True)]
+    return Groups(torch.cat(rows), **columns)
 
 
 def has_signal(n_correct: Tensor, size: Tensor) -> Tensor:
@@ -138,6 +163,37 @@ def has_signal(n_correct: Tensor, size: Tensor) -> Tensor:
 def keep_everything(n_correct: Tensor, size: Tensor) -> Tensor:
     """The filter switched off: every group is kept. Shape: as :func:`has_signal`."""
     return torch.ones_like(n_correct, dtype=torch.bool)
+
+
+@dataclass
+class _Pool:
+    """Rollouts of which some group lives, in draw order, and which groups those are.
+
+    Rows are picked once, at the end: a round costs no copy of its tokens.
+    """
+
+    parts: list[Rollout]
+    groups: list[Groups]
+    alive: list[Tensor]
+
+    @classmethod
+    def of(cls, buffer: Rollout | None) -> _Pool:
+        """What waits from the batch before; all of it lives."""
+        if buffer is None:
+            return cls([], [], [])
+        g = groups_of(buffer)
+        return cls([buffer], [g], [torch.ones_like(g.lane, dtype=torch.bool)])
+
+    def add(self, rollout: Rollout, groups: Groups, alive: Tensor) -> None:
+        """Another round; one without a living group is forgotten."""
+        if alive.any():
+            self.parts.append(rollout)
+            self.groups.append(groups)
+            self.alive.append(alive)
+
+    def joined(self) -> tuple[Rollout, Groups, Tensor]:
+        """All rounds as one."""
+        return concatenate(self.parts), _joined(self.groups), torch.cat(self.alive)
 
 
 @dataclass
@@ -184,82 +240,87 @@ class DynamicSampler:
     def fill(self, draw: Draw, generate: Generate) -> tuple[Rollout | None, Ledger]:
         """One batch and what it cost; see the class."""
         ledger = Ledger.empty(self.lanes, self.group_size)
-        parts, have = self._carried(ledger)
+        pool = _Pool.of(self.buffer)
+        missing = self.n_groups - self._carried(pool, ledger)
         drawn: list[Groups] = []
-        last_id = None
+        asked: list[Prompts] = []
         for _ in range(self.max_rounds):
-            missing = (self.n_groups - have).clamp(min=0)
-            if not missing.any():
+            need = missing.clamp(min=0)
+            if not need.any():
                 break
-            prompts = draw(torch.ceil(missing * self.oversample).long())
+            prompts = draw(self._oversampled(need))
             if not len(prompts):
                 break
-            last_id = _in_draw_order(prompts, last_id)
-            ledger.rounds += missing > 0
             rollout = generate(prompts)
             g = groups_of(rollout)
             alive = g.valid & self.keep(g.n_correct, g.size)
-            parts += _living(rollout, g, alive)
-            have = have + torch.bincount(g.lane[alive], minlength=self.lanes)
+            missing = missing.index_add(0, g.lane, alive.long(), alpha=-1)
+            pool.add(rollout, g, alive)
             drawn.append(g)
+            asked.append(prompts)
+            ledger.rounds += need > 0
+        _check_draw_order(asked)
         self._account(drawn, ledger)
-        ledger.exhausted = bool((have < self.n_groups).any())
-        return self._settle(parts, ledger), ledger
+        ledger.exhausted = bool((missing > 0).any())
+        return self._settle(pool, ledger), ledger
 
-    def _carried(self, ledger: Ledger) -> tuple[list[Rollout], Tensor]:
-        """What waits from the batch before, and how many groups of each lane it is."""
-        if self.buffer is None:
-            return [], torch.zeros(self.lanes, dtype=torch.long)
-        lane = groups_of(self.buffer).lane
-        ledger.enter(lane, carried=torch.ones_like(lane))
-        return [self.buffer], torch.bincount(lane, minlength=self.lanes)
+    def _oversampled(self, need: Tensor) -> Tensor:
+        """How many prompts to draw for the groups that each lane lacks: [lanes]."""
+        if self.oversample == 1:
+            return need
+        return torch.ceil(need * self.oversample).long()
+
+    def _carried(self, pool: _Pool, ledger: Ledger) -> Tensor:
+        """How many groups of each lane wait from the batch before: [lanes]."""
+        have = torch.zeros(self.lanes, dtype=torch.long)
+        for g in pool.groups:
+            ledger.enter(g.lane, carried=torch.ones_like(g.lane))
+            have.index_add_(0, g.lane, torch.ones_like(g.lane))
+        return have
 
     def _account(self, drawn: list[Groups], ledger: Ledger) -> None:
         """Enter the groups of all rounds into the ledger."""
         if not drawn:
             return
-        names = ("n_correct", "size", "lane", "tokens", "reward", "valid")
-        n_correct, size, lane, tokens, reward, valid = (
-            torch.cat([getattr(g, name) for g in drawn]) for name in names
-        )
+        g = _joined(drawn)
         ledger.enter(
-            lane,
-            prompts_drawn=torch.ones_like(size),
-            all_right=valid & (n_correct == size),
-            all_wrong=valid & (n_correct == 0),
-            invalid=~valid,
-            tokens_generated=tokens,
-            responses_all=size * valid,
-            reward_all=reward * valid,
+            g.lane,
+            prompts_drawn=torch.ones_like(g.size),
+            all_right=g.valid & (g.n_correct == g.size),
+            all_wrong=g.valid & (g.n_correct == 0),
+            invalid=~g.valid,
+            tokens_generated=g.tokens,
+            responses_all=g.size * g.valid,
+            reward_all=g.reward * g.valid,
         )
-        cell = lane * (self.group_size + 1) + n_correct.clamp(max=self.group_size)
-        ledger.histogram.view(-1).index_add_(0, cell, valid.to(torch.float64))
+        cell = g.lane * (self.group_size + 1) + g.n_correct.clamp(max=self.group_size)
+        ledger.histogram.view(-1).index_add_(0, cell, g.valid.to(torch.float64))
 
-    def _settle(self, parts: list[Rollout], ledger: Ledger) -> Rollout | None:
+    def _settle(self, pool: _Pool, ledger: Ledger) -> Rollout | None:
         """Take the first n_groups of every lane in draw order; settle the rest."""
-        if not parts:
+        if not pool.parts:
             self.buffer = None
             return self._starve(ledger) if ledger.exhausted else None
-        pool = concatenate(parts)
-        g = groups_of(pool)
-        used = _rank_within(g.lane, self.lanes) < self.n_groups
+        rollout, g, alive = pool.joined()
+        used = _rank_within(g.lane[alive], self.lanes) < self.n_groups
         postponed = ledger.exhausted and self.on_exhausted != "partial"
         if postponed:
             used = torch.zeros_like(used)
+        kept = torch.zeros_like(alive).masked_scatter_(alive, used)
+        spare = alive & ~kept
         ledger.enter(
             g.lane,
-            kept=used,
-            surplus=~used,
-            tokens_used=g.tokens * used,
-            responses_kept=g.size * used,
-            reward_kept=g.reward * used,
+            kept=kept,
+            surplus=spare,
+            tokens_used=g.tokens * kept,
+            responses_kept=g.size * kept,
+            reward_kept=g.reward * kept,
         )
-        everything = bool(used.all())
-        waits = (self.surplus == "carry" or postponed) and not everything
-        self.buffer = pool.rows(~used[g.row_group]) if waits else None
+        waits = (self.surplus == "carry" or postponed) and bool(spare.any())
+        self.buffer = rollout.rows(spare[g.row_group]) if waits else None
         if postponed:
             return self._starve(ledger)
-        return pool if everything else pool.rows(used[g.row_group])
+        return rollout.rows(kept[g.row_group])
 
     def _starve(self, ledger: Ledger) -> None:
         """Raise, where that is the policy: how many groups, why, what to do."""
@@ -277,21 +338,11 @@ class DynamicSampler:
         raise error
 
 
-def _living(rollout: Rollout, groups: Groups, alive: Tensor) -> list[Rollout]:
-    """The rows of the groups to keep, as a list of one rollout or none."""
-    if not alive.any():
-        return []
-    whole = bool(alive.all())
-    return [rollout if whole else rollout.rows(alive[groups.row_group])]
-
-
-def _in_draw_order(prompts: Prompts, last_id: Tensor | None) -> Tensor:
+def _check_draw_order(asked: list[Prompts]) -> None:
     """Check that ids grow: a reused id would merge two draws into one group."""
-    ids = prompts.group_id
-    before = ids if last_id is None else torch.cat([last_id, ids])
-    grow = bool((before.diff() > 0).all())
+    ids = torch.cat([p.group_id for p in asked]) if asked else torch.arange(0)
+    grow = bool((ids.diff() > 0).all())
     expect(grow, "group_id", "ids that do not grow", "a new, larger id for every draw")
-    return ids[-1:]
 
 
 def _rank_within(lane: Tensor, lanes: int) -> Tensor:

@@ -232,16 +232,11 @@ def update(
     if algorithm.overlong == "filter":
         mask = overlong_mask(mask, batch.truncated)
     diagnostics = []
-    if not mask.any():
-        warnings.warn(
-            f"rollout {state.rollouts + 1}: every response is masked (cut at "
-            f"l_max={schedule.l_max}), no update; raise l_max or use overlong='soft'",
-            stacklevel=2,
-        )
     for rows in minibatches(schedule, batch, state.generator):
-        if not mask[rows].any():
+        if not mask[rows].count_nonzero():
             continue  # a step on a zero gradient would still move by momentum
-        state.optimiser.zero_grad(set_to_none=True)
+        for parameter in policy.parameters():
+            parameter.grad = None
         part = (batch.rows(rows), advantage[rows], mask[rows])
         try:
             diagnostics.append(accumulate(algorithm, schedule, policy, *part))
@@ -253,6 +248,12 @@ def update(
         state.optimiser.step()
         state.scheduler.step()
         state.updates += 1
+    if not diagnostics:
+        warnings.warn(
+            f"rollout {state.rollouts + 1}: every response is masked (cut at "
+            f"l_max={schedule.l_max}), no update; raise l_max or use overlong='soft'",
+            stacklevel=2,
+        )
     return diagnostics
 
 
@@ -270,7 +271,8 @@ def accumulate(
     nothing (except under ``micro_token_mean``, whose dependence is the point).
     """
     splits = min(schedule.micro_batches, len(batch))
-    pieces = torch.tensor_split(torch.arange(len(batch)), splits)
+    size, more = divmod(len(batch), splits)  # the first `more` pieces have one more
+    cuts = [i * size + min(i, more) for i in range(splits + 1)]
     whole = None
     if algorithm.reduction != "micro_token_mean":
         whole = count_denominator(
@@ -281,7 +283,7 @@ def accumulate(
             lanes=batch.lane,
         )
     total: dict[str, Tensor] = {}
-    for rows in pieces:
+    for rows in map(slice, cuts, cuts[1:]):  # slices: no copies
         part = batch if splits == 1 else batch.rows(rows)
         loss, diagnostics = policy_loss(
             policy.log_prob(part),
@@ -309,10 +311,12 @@ def accumulate(
     return total
 
 
-def minibatches(schedule: Schedule, batch: Rollout, generator: Any) -> Iterator[Tensor]:
-    """Row indices of every mini-batch: each epoch a fresh permutation, cut evenly."""
+def minibatches(
+    schedule: Schedule, batch: Rollout, generator: Any
+) -> Iterator[Tensor | slice]:
+    """The rows of every mini-batch: each epoch a fresh permutation, cut evenly."""
     if schedule.minibatches == 1 and schedule.epochs == 1:
-        yield torch.arange(len(batch))
+        yield slice(None)  # the whole batch as it lies, without a copy
         return
     for _ in range(schedule.epochs):
         if schedule.minibatch_by == "response":
@@ -332,7 +336,8 @@ def clip_gradients(schedule: Schedule, policy: Policy) -> None:
     parameters = [p for p in policy.parameters() if p.grad is not None]
     if schedule.clip_value is not None:
         torch.nn.utils.clip_grad_value_(parameters, schedule.clip_value)
-    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+    norms = [torch.linalg.vector_norm(p.grad) for p in parameters]
+    norm = torch.linalg.vector_norm(torch.stack(norms))
     if not norm.isfinite():
         raise _diverged(f"gradient norm is {norm}", schedule)
     if schedule.clip_norm is not None:

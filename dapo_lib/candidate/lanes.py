@@ -33,8 +33,14 @@ class Lanes:
     def __init__(self, seeds: Sequence[int]) -> None:
         expect(len(seeds) > 0, "seeds", list(seeds), "at least one seed")
         self.generators = [np.random.default_rng(seed) for seed in seeds]
-        self.block = np.stack([g.random(BLOCK) for g in self.generators])
-        self.taken = np.zeros(len(seeds), dtype=np.int64)
+        self._lay(np.stack([g.random(BLOCK) for g in self.generators]), 0)
+
+    def _lay(self, block: np.ndarray, taken: np.ndarray | int) -> None:
+        """Hold a block, of which each lane has taken so many numbers."""
+        lanes, width = block.shape
+        self.block = block
+        self.end = np.arange(1, lanes + 1) * width
+        self.next = self.end - width + taken  # where a lane goes on, in the flat block
 
     def __len__(self) -> int:
         return len(self.generators)
@@ -46,32 +52,39 @@ class Lanes:
         """
         lane = lane.numpy()
         need = np.bincount(lane, minlength=len(self)) * columns
-        if (self.taken + need).max() > self.block.shape[1]:
+        if (self.next + need > self.end).any():
             self._draw_on(int(need.max()))
-        self.taken += need
-        width = self.block.shape[1]
+        self.next += need
         # rows of a lane lie together: its k-th row takes the lane's k-th numbers
-        start = np.arange(len(self)) * width + self.taken - need.cumsum()
-        at = start[lane] + np.arange(0, len(lane) * columns, columns)
+        at = (self.next - need.cumsum())[lane] + np.arange(
+            0, lane.size * columns, columns
+        )
+        if columns == 1:
+            return torch.from_numpy(self.block.take(at))[:, None]
         return torch.from_numpy(self.block.take(at[:, None] + np.arange(columns)))
+
+    @property
+    def taken(self) -> np.ndarray:
+        """How many numbers of the block each lane has taken."""
+        return self.next - self.end + self.block.shape[1]
 
     def _draw_on(self, need: int) -> None:
         """Make room for `need` more numbers a lane; none that is drawn gets lost."""
         start = int(self.taken.min())  # a lane that took less keeps its rest
         fresh = [g.random(max(BLOCK, need)) for g in self.generators]
-        self.block = np.concatenate([self.block[:, start:], fresh], axis=1)
-        self.taken -= start
+        taken = self.taken - start
+        self._lay(np.concatenate([self.block[:, start:], fresh], axis=1), taken)
 
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed run needs: generators, blocks, and how far they are."""
         return {
             "generators": [g.bit_generator.state for g in self.generators],
             "block": self.block.copy(),
-            "taken": self.taken.copy(),
+            "taken": self.taken,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The inverse of `state_dict`."""
         for generator, saved in zip(self.generators, state["generators"], strict=True):
             generator.bit_generator.state = saved
-        self.block, self.taken = state["block"].copy(), state["taken"].copy()
+        self._lay(state["block"].copy(), state["taken"])

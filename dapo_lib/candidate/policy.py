@@ -53,21 +53,18 @@ class CandidatePolicy:
 
         Shape: prompts * group_size rows, rows of a prompt adjacent.
         """
-        with torch.no_grad():
-            log_old = self._log_softmax(self.old, prompts.index, prompts.lane)
+        log_old = self._log_softmax(self.old, prompts.index, prompts.lane)
         drawn = generator.uniform(prompts.lane, group_size)
         # inverse of the cumulative distribution; the clamp guards a sum below 1
-        below = log_old.exp().cumsum(-1)[:, None] <= drawn[:, :, None]
-        slot = below.sum(-1).clamp_(max=SLOTS - 1)
+        slot = torch.searchsorted(log_old.exp().cumsum(-1), drawn, right=True)
+        slot.clamp_(max=SLOTS - 1)
         chosen = log_old.gather(1, slot).view(-1, 1)
-        index, group_id, lane = (
-            x[:, None].expand(slot.shape).reshape(-1)
-            for x in (prompts.index, prompts.group_id, prompts.lane)
-        )
+        drawn_by = torch.stack([prompts.index, prompts.group_id, prompts.lane])
+        index, group_id, lane = drawn_by.repeat_interleave(group_size, 1)
         slot = slot.view(-1, 1)
         full = self.length[index, slot[:, 0]]
         length = full.clamp(max=self.l_max)
-        mask = self.masks[length]
+        mask = self.masks.index_select(0, length)
         return Rollout(
             index=index,
             group_id=group_id,
@@ -89,12 +86,13 @@ class CandidatePolicy:
         log_pi = self._log_softmax(
             self.weight, rollout.index[first], rollout.lane[first]
         )
-        chosen = log_pi[group, rollout.tokens[:, 0]]
-        return chosen[:, None].expand(rollout.mask.shape)
+        chosen = log_pi.index_select(0, group).gather(1, rollout.tokens[:, :1])
+        return chosen.expand(rollout.mask.shape)
 
     def _log_softmax(self, weight: Tensor, index: Tensor, lane: Tensor) -> Tensor:
         """[N, 6] log-probabilities of problems `index` in lanes `lane`."""
-        logits = torch.bmm(self.features[index], weight[lane][:, :, None])
+        features = self.features.index_select(0, index)
+        logits = torch.bmm(features, weight.index_select(0, lane)[:, :, None])
         return logits[:, :, 0].log_softmax(-1)
 
     def parameters(self) -> Iterable[Tensor]:

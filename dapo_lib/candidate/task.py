@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dapo_lib.candidate.lanes import Lanes
 from dapo_lib.errors import expect
-from dapo_lib.rollout import Prompts, Rollout
+from dapo_lib.rollout import Prompts, Rollout, rule_reward
 
 
 class CandidateTask:
@@ -25,11 +25,12 @@ class CandidateTask:
             gold.ndim == 1 and len(gold) > 0, "gold", tuple(gold.shape), "[N], N >= 1"
         )
         self.gold = gold
+        self.reward = rule_reward(torch.arange(2))  # of a wrong answer, of a right one
         self.draws = 0
 
     def draw(self, need: Tensor, generator: Lanes) -> Prompts:
         """need [lanes] prompts for each lane, lane after lane."""
-        lane = torch.arange(len(need)).repeat_interleave(need)
+        lane = torch.repeat_interleave(need)
         place = generator.uniform(lane, 1)[:, 0] * len(self.gold)
         ids = torch.arange(self.draws, self.draws + len(lane))
         self.draws += len(lane)
@@ -37,9 +38,9 @@ class CandidateTask:
 
     def grade(self, rollout: Rollout) -> Rollout:
         """`correct` [B] 1 where a candidate is gold and whole; `reward` [B] +-1."""
-        right = rollout.tokens[:, 0] == self.gold[rollout.index]
+        right = rollout.tokens[:, 0] == self.gold.index_select(0, rollout.index)
         correct = (right & ~rollout.truncated).long()
-        return rollout.graded(correct, 2.0 * correct.to(torch.float64) - 1)
+        return rollout.graded(correct, self.reward.index_select(0, correct))
 
     def state_dict(self) -> dict[str, int]:
         """What a resumed run needs: the next group id."""
