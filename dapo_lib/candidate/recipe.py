@@ -107,7 +107,8 @@ class Run:
 
     `rollouts` counts sampled responses, `prompts` drawn problems, `tokens` generated
     tokens; `exhausted` the steps in which refilling ran out of rounds. `weight` [lanes,
-    F] is the trained policy. `seconds` is the loop alone, without data.
+    F] is the trained policy. `seconds` is the loop alone, without data, by the clock;
+    `cpu_seconds` is what it cost, whatever else the machine was doing.
     """
 
     seeds: tuple[int, ...]
@@ -121,6 +122,7 @@ class Run:
     kept: Tensor
     exhausted: int
     seconds: float
+    cpu_seconds: float
 
 
 @dataclass
@@ -194,14 +196,14 @@ def run(
         tally = Tally(counts, [(0, counts[0].clone(), policy.old.clone())])
     else:
         tally = Tally.of_json(saved)
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     for step in train(algorithm, schedule, policy, task, state):
         last = step.rollout == schedule.rollouts
         due = every is not None and step.rollout % every == 0
         tally.enter(step, policy, last or due)
         if keeper is not None and keeper.due(step.rollout, last):
             keeper.save(policy, state, task, tally.as_json())
-    seconds = time.perf_counter() - began
+    took = time.perf_counter() - began, time.process_time() - cpu_began
     points = tally.points
     curve = _curve(points, bench.test)
     ends = [
@@ -209,7 +211,7 @@ def run(
         for i in (0, -1)
     ]
     counted = (*tally.counts, tally.exhausted)
-    return Run(tuple(seeds), points[-1][2], *ends, curve, *counted, seconds)
+    return Run(tuple(seeds), points[-1][2], *ends, curve, *counted, *took)
 
 
 def _curve(points: list[tuple[int, Tensor, Tensor]], table: Table) -> Curve:

@@ -67,7 +67,7 @@ class Result:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """`rollouts` are sampled responses, a mean over seeds; `seconds` the loop's."""
+        """`rollouts` are sampled responses, a mean over seeds; times are the loop's."""
         done = self.run
         counts = {
             name: float(getattr(done, name).mean())
@@ -80,6 +80,7 @@ class Result:
             "metrics": self.metrics(),
             **counts,
             "seconds": done.seconds,
+            "cpu_seconds": done.cpu_seconds,
             "steps_short_of_groups": done.exhausted,
             "per_seed": {"seed": list(done.seeds), **per_seed},
             "data": describe(self.bench),
