@@ -124,14 +124,17 @@ def main() -> None:
     torch.set_num_threads(1)
     out, only = Path(arguments.out), arguments.only
     jobs = {w.name: lambda w=w: measure(w, arguments.cycles) for w in (*WORKS, BOOK)}
-    jobs = {n: j for n, j in (jobs | {"scale": scaling.measure}).items() if only in n}
+    jobs["scale"] = scaling.measure
+    order = list(jobs)
+    jobs = {name: job for name, job in jobs.items() if only in name}
     known = json.loads(out.read_text()) if only and out.exists() else []
-    rows = [row for row in known if row["job"] not in jobs]
+    rows = [r for r in known if r["job"] in order and r["job"] not in jobs]
     for name, job in jobs.items():
         spent, found = timed(job)
         for row in found:
             rows.append({"job": name, **row, "cpu_seconds": spent})
             print(line(row), flush=True)
+        rows.sort(key=lambda row: order.index(row["job"]))
         write_bytes(out, json.dumps(rows, indent=1).encode() + b"\n")
 
 

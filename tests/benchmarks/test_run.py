@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import ratios, run
-from benchmarks.ours import A64, QWEN2, Work
+from benchmarks.ours import BOOK, QWEN2, Work
 from dapo_lib.lm.model import ModelConfig
 
 TINY = ModelConfig(**QWEN2, width=16, layers=1, hidden=32, heads=2)
@@ -42,12 +42,12 @@ def tiny(monkeypatch):
 
 def test_rows_have_what_a_reader_of_the_file_expects(tiny, monkeypatch, tmp_path):
     out = tmp_path / "bench.json"
-    other = {"job": A64.name, "work": "kept"}
+    other = {"job": BOOK.name, "work": "kept"}
     out.write_text(json.dumps([other, {"job": "T 8x2 G4 L6", "work": "replaced"}]))
     arguments = ["ratios", "--only", "T 8", "--cycles", "3", "--out", str(out)]
     monkeypatch.setattr("sys.argv", arguments)
     ratios.main()
-    kept, *rows = json.loads(out.read_text())
+    *rows, kept = json.loads(out.read_text())
     assert kept == other
     assert [(r["part"], r["peer"]) for r in rows] == [
         ("cycle", "plain torch"),
