@@ -73,8 +73,13 @@ LOST = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>404 · The DAPO book · DAPO 双语书</title>
-<style>body {{ font: 18px/1.7 system-ui, sans-serif; margin: 12vh auto;
+<style>
+@font-face {{ font-family: "Dapo CJK"; unicode-range: U+2E80-9FFF, U+FF00-FFEF,
+U+3000-303F; src: local("PingFang SC"), local("Microsoft YaHei"),
+local("Noto Sans CJK SC"), url("{site}zh/_static/noto-sans-sc.woff2"); }}
+body {{ font: 18px/1.7 system-ui, "Dapo CJK", sans-serif; margin: 12vh auto;
 max-width: 32em; padding: 0 1em; color-scheme: light dark; }}
+:lang(zh) {{ font-family: "Dapo CJK", system-ui, sans-serif; }}
 section + section {{ margin-top: 3em; }} h1 {{ font-size: 1.4em; }}</style>
 </head>
 <body>
@@ -116,7 +121,8 @@ def lost_page(place: Home) -> str:
             f'<section lang="{LANGUAGE_TAGS[lang]}"><h1>404: {said}</h1>'
             f"<p>{way}</p><p>{' · '.join(links)}</p></section>"
         )
-    text = LOST.format(policy=languages.POLICY_TAG, sections="\n".join(sections))
+    facts = {"policy": languages.POLICY_TAG, "site": place.site}
+    text = LOST.format(sections="\n".join(sections), **facts)
     return languages.seal(text)
 
 
