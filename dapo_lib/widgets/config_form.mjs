@@ -23,7 +23,7 @@ function derive(name, rule, known) {
 
 export function values(flat, map) {
   const known = { ...flat };
-  for (const [name, rule] of Object.entries(map.derived)) known[name] = derive(name, rule, known);
+  for (const [name, rule] of map.derived) known[name] = derive(name, rule, known);
   return known;
 }
 
@@ -177,10 +177,10 @@ const NAMES = { verl: "verl", trl: "TRL" };
 const SHOWN = [...Object.values(FIELDS).slice(0, 2), "algorithm.dynamic_sampling", "algorithm.reduction",
   "algorithm.overlong", "algorithm.l_cache", "schedule.l_max", ...Object.values(POWERS)];
 
-// presets but the first travel as what differs from it
+// [[name, [[key, value], ...]], ...]: presets but the first are what differs from it
 const presetOf = (name, data) => {
-  const names = Object.keys(data.presets);
-  return { ...data.presets[names[0]], ...data.presets[names.includes(name) ? name : names[0]] };
+  const own = data.presets.find(([other]) => other === name) ?? data.presets[0];
+  return { ...Object.fromEntries(data.presets[0][1]), ...Object.fromEntries(own[1]) };
 };
 
 // the run that a form's state stands for; anything odd falls back to the preset
@@ -259,7 +259,7 @@ function build(ui) {
   ui.list = h("ul", { class: "dw-note" });
   return [
     h("div", { class: "dw-note" }, ui.t("presets")),
-    h("div", { class: "dw-options dw-presets" }, Object.keys(ui.given.presets).map((name, i) =>
+    h("div", { class: "dw-options dw-presets" }, ui.given.presets.map(([name], i) =>
       ui.button(name, start(name), { "data-preset": i ? name : "paper" }))),
     h("div", { class: "dw-controls" },
       ui.slider("eps_low", { label: ui.t("eps_low"), min: 0, max: 1, step: 0.01, show: (x) => fmt(x) }),

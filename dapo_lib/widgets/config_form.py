@@ -42,19 +42,21 @@ FIELDS = {
 def form_data() -> dict[str, Any]:
     """What the page needs to render: the map, two templates, and the presets, flat.
 
+    A notebook is stored with its keys sorted, so what has an order is a list of pairs.
     The presets after the first are what differs from it.
     """
     names = sorted(presets(), key=lambda name: (name != FIRST, name))
     flat = {name: load_run(name).flat() for name in names}
     first = flat[FIRST]
-    less = {
-        name: {k: v for k, v in own.items() if name == FIRST or v != first[k]}
+    less = [
+        [name, [[k, v] for k, v in own.items() if name == FIRST or v != first[k]]]
         for name, own in flat.items()
-    }
+    ]
     whole = table.table()
     rows = [{k: v for k, v in r.items() if k != "part"} for r in whole["rows"]]
+    derived = [[name, rule] for name, rule in whole["derived"].items()]
     return {
-        "map": {**whole, "rows": rows},
+        "map": {**whole, "rows": rows, "derived": derived},
         "templates": {name: render.template(name) for name in table.ENGINES},
         "presets": less,
         "sampling": list(render.SAMPLING),
