@@ -18,6 +18,7 @@ from dapo_lib.files import write_bytes
 from dapo_lib.publish import (
     api_page,
     around,
+    bench_page,
     configs,
     conformance_page,
     execute,
@@ -64,7 +65,7 @@ def check_sources(layout: Layout) -> None:
 def render(layout: Layout, lang: str) -> Path:
     """Run Jupyter Book for a language, from an empty tree, warnings as errors."""
     config, toc = configs.prepare(layout, lang)
-    for page in (api_page, conformance_page, paper_map, promises):
+    for page in (api_page, bench_page, conformance_page, paper_map, promises):
         page.write(layout)
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)
