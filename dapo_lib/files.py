@@ -48,10 +48,7 @@ def write_bytes(path: Path | str, data: bytes) -> None:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(
-            f"cannot write {path}: {reason}; choose a writable folder with free space"
-        ) from error
+        raise _not_written(path, error) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -83,6 +80,35 @@ def clear_leftovers(folder: Path | str) -> None:
     for path in Path(folder).glob(".*"):
         if _LEFTOVER.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+def append_bytes(path: Path | str, data: bytes) -> None:
+    """Add to the end of a file, or leave it as long as it was.
+
+    For files of lines whose length someone keeps: a process that is killed here may
+    leave a part, which is cut off when it goes on. Raises ``BadInput`` as
+    :func:`write_bytes` does.
+    """
+    path = Path(path)
+    try:
+        with path.open("ab") as file:
+            size = file.tell()
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), size)
+                raise
+    except (OSError, ValueError) as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: Exception) -> BadInput:
+    reason = getattr(error, "strerror", None) or str(error)
+    return BadInput(
+        f"cannot write {path}: {reason}; choose a writable folder with free space"
+    )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -22,6 +22,10 @@ from dapo_lib.errors import DapoError
 UsageError = typer.BadParameter.__mro__[1]
 ClickException = UsageError.__mro__[1]
 
+INTERRUPTED = (
+    "interrupted; what was finished is kept: run it again (with --resume where there "
+    "is that option)"
+)
 app = typer.Typer(
     name="dapo",
     help="DAPO (arXiv 2503.14476) on a laptop CPU: train, sweep, verify, publish.",
@@ -50,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     _register()
     try:
         code = app(args=arguments, standalone_mode=False, prog_name="dapo")
+        if code == 130:  # what typer makes of Ctrl-C, without a word
+            return _complain(INTERRUPTED, 130)
         return code if isinstance(code, int) else 0
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -58,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else arguments
         return _complain(_one_line(error, given), 2)
     except (typer.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+        return _complain(INTERRUPTED, 130)
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141

@@ -5,6 +5,7 @@ Left out: the loop and what is recorded; both come in as an iterator of records.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dapo_lib.checkpoint import Keeper
-from dapo_lib.errors import BadInput
+from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.files import (
+    append_bytes,
     canonical,
     clear_leftovers,
     digest,
@@ -23,7 +25,7 @@ from dapo_lib.files import (
     write_json,
 )
 
-SCHEMA = "dapo-book/session/1"
+SCHEMA = "dapo-book/session/2"
 Records = Callable[[bool], Iterator[dict[str, Any]]]
 
 
@@ -72,27 +74,49 @@ class Session:
         policy, task, state = self.run
         extra = self._keeper.restore(policy, state, task)
         if extra is None:
+            write_bytes(self._metrics, b"")
             return []
         state.extra.update(extra["state"])
-        return extra["records"]
+        return self._recorded(**extra["metrics"])
+
+    @property
+    def _metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    def _recorded(self, size: int, sha256: str) -> list[dict[str, Any]]:
+        """The records that a checkpoint has seen; what came after them is cut off."""
+        try:
+            data = self._metrics.read_bytes()
+        except OSError:
+            data = b""
+        if digest(data[:size]) != sha256:
+            raise DamagedFile(
+                f"{self._metrics}: not as the last checkpoint saw it; restore it, or "
+                "choose another --out and start anew"
+            )
+        if len(data) > size:
+            write_bytes(self._metrics, data[:size])
+        return [json.loads(line) for line in data[:size].splitlines()]
 
     def steps(self, done: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Run to the end, yielding each new record after it is safe on disk.
 
-        `done` is what :meth:`prepare` returned.
+        `done` is what :meth:`prepare` returned. Nothing here grows with the run.
         """
         policy, task, state = self.run
-        for record in self.records(not done):
-            done.append(record)
-            lines = [json.dumps(r, allow_nan=False) for r in done]
-            write_bytes(
-                self.folder / "metrics.jsonl", "\n".join(lines).encode() + b"\n"
-            )
-            extra = {"records": done, "state": state.extra}
+        seen = hashlib.sha256(self._metrics.read_bytes())
+        size, last = self._metrics.stat().st_size, done[-1] if done else {}
+        for last in self.records(not done):
+            line = json.dumps(last, allow_nan=False).encode() + b"\n"
+            append_bytes(self._metrics, line)
+            seen.update(line)
+            size += len(line)
+            kept = {"size": size, "sha256": seen.hexdigest()}
+            extra = {"metrics": kept, "state": state.extra}
             self._keeper.save(policy, state, task, extra)
-            yield record
-        last = {"config": self.config, "last": done[-1] if done else {}}
-        write_json(self.folder / "result.json", SCHEMA, {**last, **self._facts()})
+            yield last
+        facts = {"config": self.config, "last": last, **self._facts()}
+        write_json(self.folder / "result.json", SCHEMA, facts)
 
     def _facts(self) -> dict[str, Any]:
         return {"provenance": provenance(seed=self.config.get("seed"))}

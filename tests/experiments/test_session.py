@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dapo_lib import checkpoint
-from dapo_lib.errors import BadInput
+from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.experiments.arms import ARMS, changed
 from dapo_lib.experiments.language import LanguageRun, session
 from dapo_lib.train import Schedule
@@ -83,3 +83,35 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
     before = facts(tmp_path)
     finish(tmp_path, resume=True)
     assert facts(tmp_path) == before
+
+
+def test_records_that_no_checkpoint_saw_are_cut_off_and_made_again(tmp_path):
+    finish(tmp_path / "whole")
+    finish(tmp_path / "cut", stop_after=2)
+    path = tmp_path / "cut" / "metrics.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"rollout": 3, "kep')  # killed while adding
+    finish(tmp_path / "cut", resume=True)
+    assert facts(tmp_path / "whole") == facts(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
+def test_damaged_records_are_named_and_never_mixed_with_new_ones(tmp_path, damage):
+    finish(tmp_path, stop_after=2)
+    path = tmp_path / "metrics.jsonl"
+    data = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(data[:-1])
+    else:
+        path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+    with pytest.raises(DamagedFile, match=r"metrics\.jsonl: not as the last"):
+        finish(tmp_path, resume=True)
+
+
+def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
+    finish(tmp_path, stop_after=2)
+    first = (tmp_path / "checkpoints" / "step-00000002.json").stat().st_size
+    finish(tmp_path, resume=True)
+    last = (tmp_path / "checkpoints" / "step-00000004.json").stat().st_size
+    assert abs(last - first) < 100

@@ -28,8 +28,7 @@ def run(folder, algorithm=DAPO, schedule=SMALL):
     arm = LanguageRun(algorithm=algorithm, schedule=schedule, evaluate_every=0)
     one = session(arm, 0, folder)
     done = one.prepare(resume=True)
-    for _ in one.steps(done):
-        pass
+    done = [*done, *one.steps(done)]
     return done, one
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import resource
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,10 +43,10 @@ def test_the_language_setting_with_records_and_checkpoints(tmp_path):
     )  # fmt: skip
     arm = LanguageRun(algorithm=ARMS["dapo"], schedule=schedule, evaluate_every=0)
     one = session(arm, 0, tmp_path)
-    sizes, records = [], one.prepare(resume=False)
-    for record in one.steps(records):
+    sizes: list[float] = []
+    for record in one.steps(one.prepare(resume=False)):
         if record["rollout"] % WARM == 0:
-            sizes.append(resident() - sys.getsizeof(records))
+            sizes.append(resident())
     assert len(sizes) == ITERATIONS // WARM and one.run.state.rollouts == ITERATIONS
     assert one.run.state.updates > ITERATIONS // 2
     assert len(list((tmp_path / "checkpoints").iterdir())) == 4
