@@ -121,7 +121,6 @@ class Cache:
         return order
 
 
-@torch.no_grad()
 def sample(
     model: Decoder,
     prompts: Tensor,
@@ -146,13 +145,22 @@ def sample(
     room = model.config.positions
     wanted = f"at most {room - width}, as the model has {room} positions"
     expect(width + l_max <= room, "l_max", l_max, wanted)
-    cache = Cache(model, group_size, n_prompts, width, width + l_max - 1)
+    record = _Record(n_prompts * group_size, l_max, pad)
+    with torch.inference_mode():  # cheaper calls; the record is made outside it
+        _decode(model, prompts, record, generator, eos, temperature, choose, compact)
+    return record.finish(eos)
+
+
+def _decode(model, prompts, record, generator, eos, temperature, choose, compact):
+    """Fill the record, a token of every live row at a time."""
+    n_prompts, width = prompts.shape
+    l_max, n = record.tokens.shape
+    cache = Cache(model, n // n_prompts, n_prompts, width, width + l_max - 1)
     position = torch.arange(width).repeat(n_prompts)
     hidden = model(prompts.flatten(), position, cache.prefill)
     hidden = hidden.unflatten(0, (n_prompts, width))[:, -1]
-    logits = model.logits(hidden).repeat_interleave(group_size, 0)
-    rows = torch.arange(n_prompts * group_size)
-    record = _Record(len(rows), l_max, pad)
+    logits = model.logits(hidden).repeat_interleave(n // n_prompts, 0)
+    rows = torch.arange(n)
     for time in range(l_max):
         ids = record.write(time, rows, logits / temperature, choose, generator)
         alive = ids != eos
@@ -165,7 +173,6 @@ def sample(
         at = torch.full_like(rows, width + time)
         logits = model.logits(model(ids, at, cache.decode))
         cache.advance(len(rows))
-    return record.finish(eos)
 
 
 class _Record:

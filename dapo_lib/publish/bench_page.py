@@ -43,15 +43,16 @@ def tables(frame: pd.DataFrame, lang: Lang) -> dict[str, str]:
 
 def peers(frame: pd.DataFrame, lang: Lang) -> str:
     """TRL and plain torch over ours."""
-    lines = [[words(f"col_{c}", lang) for c in ("work", "trl", "goal", "plain")]]
-    lines.append(["---", *["---:"] * 3])
+    lines = [[words(f"col_{c}", lang) for c in ("work", "trl", "plain")]]
+    lines.append(["---", "---:", "---:"])
     for name, part in works(frame):
         rows = {r.peer.split()[0]: r for r in part[part.part == "cycle"].itertuples()}
         trl, plain = rows.get("TRL"), rows["plain"]
         lengths = said(plain.lengths, lang)
         name = title(name.removesuffix(" full"), lang)
-        lines.append([f"{name}<br>{lengths}", *asked(trl, lang)])
-        lines[-1].append(ratio(plain, "ratio_peer_ours"))
+        asked = "–" if trl is None else goal(trl, lang)
+        cells = [f"{name}<br>{lengths}", asked, ratio(plain, "ratio_peer_ours")]
+        lines.append(cells)
     return table(lines)
 
 
@@ -60,11 +61,8 @@ def floor(frame: pd.DataFrame, lang: Lang) -> str:
     lines = [[words(f"col_{c}", lang) for c in ("work", *PARTS)], ["---", "---:"]]
     lines[-1].append("---:")
     for name, part in works(frame):
-        line = [title(name, lang)]
-        for row in (part[part.part == p].iloc[0] for p in PARTS):
-            goal = "" if pd.isna(row.goal) else f"<br>{wanted(row, lang)}"
-            line.append(f"{ratio(row, 'ratio_ours_floor')}{goal}")
-        lines.append(line)
+        rows = (part[part.part == p].iloc[0] for p in PARTS)
+        lines.append([title(name, lang), *(goal(row, lang) for row in rows)])
     return table(lines)
 
 
@@ -85,7 +83,8 @@ def goals(frame: pd.DataFrame, lang: Lang) -> str:
         for r in missed
     ]
     listed = "\n".join(f"* {line}" for line in lines)
-    return f"{said} {words('missed_title', lang)}\n\n{listed}"
+    space = " " if lang == "en" else ""
+    return f"{said}{space}{words('missed_title', lang)}\n\n{listed}"
 
 
 def skip(frame: pd.DataFrame, lang: Lang) -> str:
@@ -170,7 +169,7 @@ def draw(by: dict[str, pd.DataFrame], lang: Lang):
                 label=words(f"scale_{name}", lang),
             )
         ax.set_xscale("log", base=2)
-        ax.set_xticks(points[axis], [f"{x:,}" for x in points[axis]], rotation=45)
+        ax.set_xticks(points[axis], [f"{int(x):,}" for x in points[axis]], rotation=45)
         ax.set_xlabel(words(f"scale_{axis}", lang))
     axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel(words("scale_cost", lang))
@@ -200,17 +199,15 @@ def said(lengths: str, lang: Lang) -> str:
     return words(kind, lang).format(mean=mean, limit=limit, cut=f"{cut}%")
 
 
-def asked(row, lang: Lang) -> list[str]:
-    """A peer's ratio and the goal; dashes where it was not asked."""
-    if row is None:
-        return ["–", "–"]
-    return [ratio(row, "ratio_peer_ours"), wanted(row, lang)]
-
-
-def wanted(row, lang: Lang) -> str:
-    """A goal, and whether it is met."""
-    side = "at_least" if row.part == "cycle" else "at_most"
-    return f"{words(side, lang).format(goal=row.goal)} {'✓' if met(row) else '✗'}"
+def goal(row, lang: Lang) -> str:
+    """The ratio that the row is about, its goal, and whether it is met."""
+    at_least = row.part == "cycle"
+    said = ratio(row, "ratio_peer_ours" if at_least else "ratio_ours_floor")
+    if pd.isna(row.goal):
+        return said
+    key = "at_least" if at_least else "at_most"
+    mark = "✓" if met(row) else "✗"
+    return f"{said}<br>{words(key, lang).format(goal=row.goal)} {mark}"
 
 
 def value(row) -> float:
