@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
+from PIL import Image
 
 from dapo_lib.errors import BadInput
 from dapo_lib.publish import (
@@ -259,3 +263,17 @@ def test_seconds_of_a_page_come_from_beside_its_copy(layout):
     assert around.seconds(layout, "01_small", "en") == "12"
     path.write_text("nonsense")
     assert around.seconds(layout, "01_small", "en") == ""
+
+
+def test_downloads_carry_light_pictures(tmp_path):
+    """A third of the bytes, white stays white, no pixel far off."""
+    card.write(tmp_path / "card.png", "en")
+    heavy = base64.b64encode((tmp_path / "card.png").read_bytes()).decode()
+    light = chapter.light_png(heavy)
+    assert len(light) < 0.6 * len(heavy)
+    before, after = (
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("RGB"))
+        for text in (heavy, light)
+    )
+    assert before.shape == after.shape and (after[0, 0] == 255).all()
+    assert np.abs(before.astype(int) - after).mean() < 2
