@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 
 import pytest
+import yaml
 from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.parsers.rst import roles
@@ -84,3 +86,10 @@ def test_odd_text_is_escaped(hostile, known_roles):
     text = "\n".join(api_page.tidy(["One sentence.", "", *hostile.split("\n")]))
     settings = {"report_level": 2, "halt_level": 2, "warning_stream": False}
     assert publish_doctree(text, settings_overrides=settings).astext()
+
+
+def test_defaults_are_shown_as_written():
+    """A default that is a folder would print where this checkout lies."""
+    root = Path(__file__).resolve().parents[2]
+    config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
+    assert config["sphinx"]["config"]["autodoc_preserve_defaults"] is True

@@ -45,6 +45,7 @@ class Html(HTMLParser):
         super().__init__()
         self.ids, self.links, self.images, self.words = set(), [], [], []
         self.lang, self._muted, self._math = None, 0, None
+        self._signature = False
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
@@ -60,12 +61,18 @@ class Html(HTMLParser):
         if tag == "img":
             self.images.append(facts)
         self._muted += tag in QUIET
+        if tag == "dt" and "sig" in (facts.get("class") or "").split():
+            self._signature = True  # a signature is code
+            self._muted += 1
         if "math" in (facts.get("class") or "").split():
             self._math = tag  # holds no element of its own
 
     def handle_endtag(self, tag):
         """Leave muted elements."""
         self._muted -= tag in QUIET
+        if tag == "dt" and self._signature:
+            self._signature = False
+            self._muted -= 1
         self._math = None if tag == self._math else self._math
 
     def handle_data(self, data):
