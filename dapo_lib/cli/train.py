@@ -26,6 +26,9 @@ SEED = CANDIDATE - {"lr"} | {"maximum_examples", "seed"}
 DERIVATION = CANDIDATE | {"mix", "prompts_per_step", "seed", "seeds", "resume"}
 LANGUAGE = COMMON | {"arm", "iterations", "seed", "prompts_per_step", "l_max"}
 LANGUAGE |= {"warm_start", "warm_seed", "resume", "tensorboard"}
+HUGGING_FACE = COMMON | {"config", "set_", "model", "device", "dtype", "data"}
+HUGGING_FACE |= {"offline", "iterations", "seed", "prompts_per_step", "l_max"}
+HUGGING_FACE |= {"resume", "tensorboard"}
 RANGES = {
     "maximum_examples": (4, 10**9),
     "steps": (0, 10**9),
@@ -95,6 +98,22 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="lm: also write TensorBoard events")
     ] = False,
+    config: Annotated[
+        str, typer.Option(help="hf: a run's YAML file or preset, see `dapo export`")
+    ] = "one-gpu",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="hf: key=value, dotted")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="hf: folder or name of the model [config's]")
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "bfloat16"] | None,
+        typer.Option(help="hf: of the passes; weights stay float32 [config's]"),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="hf: cpu, cuda, … [a GPU where there is one]")
+    ] = None,
     out: Out = None,
 ) -> None:
     """Train one policy and print untrained -> trained; --out writes it as JSON."""
@@ -105,6 +124,10 @@ def train(
     if setting == "lm":
         reject_unused(context, LANGUAGE, "the lm setting")
         _language(options)
+        return
+    if setting == "hf":
+        reject_unused(context, HUGGING_FACE, "the hf setting")
+        _hugging_face(context, options)
         return
     if out is not None:
         check_writable(out)
@@ -189,6 +212,66 @@ def _language(options: dict[str, Any]) -> None:
         tensorboard=options["tensorboard"],
         total=options["iterations"],
     )
+
+
+def _hugging_face(context: typer.Context, options: dict[str, Any]) -> None:
+    from dapo_lib.cli.progress import follow
+    from dapo_lib.errors import BadInput
+    from dapo_lib.experiments.config import load_run
+    from dapo_lib.experiments.huggingface import session
+
+    if options["out"] is None:
+        raise BadInput("--out: a folder is needed for records and checkpoints")
+    run = load_run(options["config"], [*_changes(context), *(options["set_"] or ())])
+    made = session(
+        run, options["out"], device=options["device"], offline=options["offline"]
+    )
+    follow(
+        made,
+        resume=options["resume"],
+        tensorboard=options["tensorboard"],
+        total=run.schedule.rollouts,
+    )
+
+
+SHORT = {  # an option of the command line -> a key of the run's configuration
+    "model": "model.path",
+    "dtype": "model.dtype",
+    "data": "data.train",
+    "iterations": "schedule.rollouts",
+    "prompts_per_step": "schedule.prompts_per_rollout",
+    "group_size": "schedule.group_size",
+    "l_max": "schedule.l_max",
+    "lr": "schedule.lr",
+    "eps_low": "algorithm.eps_low",
+    "eps_high": "algorithm.eps_high",
+    "seed": "seed",
+}
+
+
+def _changes(context: typer.Context) -> list[str]:
+    """What was given on the command line, as changes of the configuration."""
+    import json
+
+    from dapo_lib.algorithm import ALGORITHMS
+
+    given = {
+        name: context.params[name]
+        for name in context.params
+        if (source := context.get_parameter_source(name)) is not None
+        and source.name == "COMMANDLINE"
+    }
+    changes = []
+    if "algorithm" in given:
+        chosen = ALGORITHMS[given["algorithm"]].model_dump(mode="json")
+        chosen.pop("l_cache")
+        changes = [f"algorithm.{k}={json.dumps(v)}" for k, v in chosen.items()]
+    for name, key in SHORT.items():
+        if name in given:
+            value = given[name]
+            text = value if isinstance(value, int | float) else str(value)
+            changes.append(f"{key}={json.dumps(text)}")
+    return changes
 
 
 def _or(value: Any, default: Any) -> Any:

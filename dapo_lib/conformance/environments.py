@@ -57,7 +57,15 @@ PEERS = (
         "trl",
         str(ADAPTERS / "trl.py"),
         "trl==1.16.0",
-        ("transformers==5.24.0", "accelerate", "datasets", "math-verify==0.9.0"),
+        (
+            "transformers==5.24.0",
+            "accelerate",
+            "datasets",
+            "math-verify==0.9.0",
+            "joblib",
+            "pytest",
+            "hypothesis",
+        ),
     ),
     Peer(
         "openrlhf",

@@ -2,7 +2,7 @@
 
 What becomes a prompt is decided here once, for our own loop and for exported runs. A
 row whose reference the verifier cannot read is dropped and counted: it is not "wrong".
-Left out: tokens. A policy or an engine applies its tokenizer.
+Left out: tokenizers. One is given where token ids are wanted.
 """
 
 from __future__ import annotations
@@ -78,6 +78,16 @@ def reference(text: str) -> str:
     ('1,234', '7')
     """
     return str(text).rpartition("####")[2].strip()
+
+
+def prompt_ids(question: Question, tokenizer: Any, chat: bool) -> list[int]:
+    """Token ids of a prompt: the chat template's, or the text's alone."""
+    if not chat:
+        return tokenizer(question.text)["input_ids"]
+    text = tokenizer.apply_chat_template(
+        question.messages, add_generation_prompt=True, tokenize=False
+    )
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 def _from_problem(

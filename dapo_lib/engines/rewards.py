@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dapo_lib.data.questions import Question, read_questions
+from dapo_lib.data.questions import Question, prompt_ids, read_questions
 from dapo_lib.verifier import verify
 
 
@@ -99,13 +99,3 @@ def read_problems(
 def prompt_length(question: Question, tokenizer: Any, chat: bool) -> int:
     """Tokens of a prompt as the model will see it."""
     return len(prompt_ids(question, tokenizer, chat))
-
-
-def prompt_ids(question: Question, tokenizer: Any, chat: bool) -> list[int]:
-    """Token ids of a prompt: the chat template's, or the text's alone."""
-    if not chat:
-        return tokenizer(question.text)["input_ids"]
-    text = tokenizer.apply_chat_template(
-        question.messages, add_generation_prompt=True, tokenize=False
-    )
-    return tokenizer(text, add_special_tokens=False)["input_ids"]

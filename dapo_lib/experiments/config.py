@@ -212,7 +212,10 @@ def _apply(tree: dict[str, Any], change: str) -> None:
         if not isinstance(node, dict):
             raise BadInput(f"--set: got {change!r}, but {part} holds no keys")
     try:
-        node[last] = yaml.safe_load(text)
+        value = yaml.safe_load(text)
+        # "{question} ..." is text: only `extra` holds mappings
+        mapping = isinstance(value, dict) and "extra" not in (*above, last)
+        node[last] = text if mapping else value
     except yaml.YAMLError:
         raise BadInput(f"--set: got {change!r}, its value is not YAML") from None
 
