@@ -34,6 +34,10 @@ UP = [
     ("lookup_letter", 10, "accuracy", "eps_0.5", "eps_0.2"),
     ("lookup_letter", 8, "entropy", "eps_0.28", "eps_0.2"),
     ("lookup_letter", 8, "entropy", "eps_0.5", "eps_0.2"),
+    ("lookup_letter_second", 10, "accuracy", "eps_0.5", "eps_0.2"),
+    ("lookup_letter_second", 8, "entropy", "eps_0.28", "eps_0.2"),
+    ("lookup_letter_second", 8, "entropy", "eps_0.5", "eps_0.2"),
+    ("collapse", 45, "accuracy", "low_0.1_high_0.5", "low_0.1_high_0.1"),
 ]
 # and where the pages say that the runs cannot tell
 UNDECIDED = [
@@ -41,6 +45,7 @@ UNDECIDED = [
     ("clip_rare", 12, "accuracy", "eps_0.28", "eps_0.2"),
     ("coin_flip", 24, "entropy", "eps_0.28", "eps_0.2"),
     ("lookup_letter", 15, "entropy", "eps_0.5", "eps_0.2"),
+    ("lookup_letter_second", 10, "accuracy", "eps_0.28", "eps_0.2"),
 ]
 # two tables that hold the same runs: the seeds are the same, so are the numbers
 TWINS = [
