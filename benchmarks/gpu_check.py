@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from types import SimpleNamespace
 
 import torch
 
@@ -32,16 +31,14 @@ def clock(device: str) -> float:
 
 def measure(device: str, cycles: int) -> list[float]:
     """Seconds of TRL over ours, one ratio a cycle, taken in turn."""
-    from trl import GRPOConfig
-
-    from benchmarks import trl_peer
+    from benchmarks.trl_peer import qwen2, run_trl
 
     work = WORKS[0]
     task = Addition(1, l_max=work.l_max)
     v = task.vocabulary
     model = checkpoint(work.config, work.l_max)
     policy = HuggingFacePolicy(
-        trl_peer.qwen2(model, v.eos_id, v.pad_id).to(device),
+        qwen2(model, v.eos_id, v.pad_id).to(device),
         lambda index: task.prompts[index].tolist(),
         l_max=work.l_max,
         eos=[v.eos_id],
@@ -64,10 +61,7 @@ def measure(device: str, cycles: int) -> list[float]:
         next(steps)
         ours.append(clock(device) - began)
 
-    # the peer was written for the CPU bench: its device and its clock are these
-    trl_peer.GRPOConfig = lambda **o: GRPOConfig(**{**o, "use_cpu": device == "cpu"})
-    trl_peer.time = SimpleNamespace(process_time=lambda: clock(device))
-    theirs, _ = trl_peer.run_trl(
+    theirs, _ = run_trl(
         model,
         Addition(1, l_max=work.l_max),
         batch=work.batch,
@@ -77,6 +71,8 @@ def measure(device: str, cycles: int) -> list[float]:
         cycles=cycles + 1,
         full=work.full,
         between=one_of_ours,
+        now=lambda: clock(device),
+        use_cpu=device == "cpu",
     )
     return [a / b for a, b in zip(theirs, ours, strict=True)][1:]
 

@@ -64,22 +64,24 @@ def tokenizer(task: Addition) -> PreTrainedTokenizerFast:
 
 
 class Clock(TrainerCallback):
-    """Process seconds of every cycle of `updates` steps; runs `between` after each."""
+    """Seconds of every cycle of `updates` steps by `now`; runs `between` after each."""
 
-    def __init__(self, updates: int, between: Callable[[], None]) -> None:
-        self.updates, self.between = updates, between
+    def __init__(
+        self, updates: int, between: Callable[[], None], now: Callable[[], float]
+    ) -> None:
+        self.updates, self.between, self.now = updates, between, now
         self.seconds: list[float] = []
 
     def on_train_begin(self, args, state, control, **_):
         """Start the clock."""
-        self.began = time.process_time()
+        self.began = self.now()
 
     def on_step_end(self, args, state, control, **_):
         """Stop it at the end of a cycle, let the other side run, start it again."""
         if state.global_step % self.updates == 0:
-            self.seconds.append(time.process_time() - self.began)
+            self.seconds.append(self.now() - self.began)
             self.between()
-            self.began = time.process_time()
+            self.began = self.now()
 
 
 def run_trl(
@@ -93,8 +95,10 @@ def run_trl(
     cycles: int,
     full: bool,
     between: Callable[[], None],
+    now: Callable[[], float] = time.process_time,
+    use_cpu: bool = True,
 ) -> tuple[list[float], list[float]]:
-    """Seconds of every cycle, and the mean completion length that TRL logged."""
+    """Seconds of every cycle by `now`, and mean lengths as TRL gave them to reward."""
     v = task.vocabulary
     texts = [{"prompt": v.decode(p)} for p in task.prompts]
     lengths: list[float] = []
@@ -125,14 +129,14 @@ def run_trl(
             max_grad_norm=1.0,
             bf16=False,
             gradient_checkpointing=False,
-            use_cpu=True,
+            use_cpu=use_cpu,
             report_to=[],
             logging_strategy="no",
             save_strategy="no",
             disable_tqdm=True,
             generation_kwargs=suppress,
         )
-        clock = Clock(updates, between)
+        clock = Clock(updates, between, now)
         trainer = GRPOTrainer(
             qwen2(model, v.eos_id, v.pad_id),
             reward_funcs=reward,

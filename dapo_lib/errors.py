@@ -18,6 +18,10 @@ class BadInput(DapoError, ValueError):
     exit_code = 2
 
 
+class ImpossibleLogProb(BadInput):
+    """A log-probability that is not finite, or above 0: what divergence looks like."""
+
+
 class DamagedFile(DapoError):
     """A file of ours whose checksum, schema or length is wrong; never half-used."""
 
@@ -46,7 +50,13 @@ class Drift(DapoError):
     """A recorded metric left its tolerance against the committed reference."""
 
 
-def expect(condition: bool, argument: str, got: object, wanted: str) -> None:
+def expect(
+    condition: bool,
+    argument: str,
+    got: object,
+    wanted: str,
+    error: type[BadInput] = BadInput,
+) -> None:
     """Raise :class:`BadInput` naming the argument, its value or shape, and the remedy.
 
     >>> expect(True, "eps_low", 0.2, "a number >= 0")
@@ -55,4 +65,4 @@ def expect(condition: bool, argument: str, got: object, wanted: str) -> None:
     dapo_lib.errors.BadInput: eps_low: got -1, expected a number >= 0
     """
     if not condition:
-        raise BadInput(f"{argument}: got {got}, expected {wanted}")
+        raise error(f"{argument}: got {got}, expected {wanted}")

@@ -32,31 +32,15 @@ def retrain(
     >>> rollout, round(float(p_gold[0]), 3)
     (0, 0.05)
     """
-    import torch
-
-    from dapo_lib.algorithm import Algorithm
-    from dapo_lib.candidate.lanes import Lanes
     from dapo_lib.candidate.suites import rare_gold
-    from dapo_lib.candidate.suites.actions import ActionTask, Table, TabularPolicy
-    from dapo_lib.train import start, train
+    from dapo_lib.experiments.arms import changed
+    from dapo_lib.train import train
 
-    lanes, schedule = len(seeds), rare_gold.SCHEDULE
-    fields = rare_gold.ALGORITHM.model_dump()
-    algorithm = Algorithm(**{**fields, "eps_low": eps_low, "eps_high": eps_high})
-    one = torch.ones(1, rare_gold.ANSWERS, dtype=torch.long)
-    correct = torch.zeros_like(one)
-    correct[0, 0] = 1
-    policy = TabularPolicy(rare_gold.start_logits(START), one, lanes)
-    task = ActionTask(Table(correct, one))
-    state = start(algorithm, schedule, policy, Lanes(seeds), lanes=lanes)
-    index = torch.zeros(lanes, dtype=torch.long)
-
-    def p_gold() -> Any:
-        return policy.probabilities(index, torch.arange(lanes))[:, 0]
-
-    yield 0, p_gold()
-    for step in train(algorithm, schedule, policy, task, state):
-        yield step.rollout, p_gold()
+    algorithm = changed(rare_gold.ALGORITHM, eps_low=eps_low, eps_high=eps_high)
+    run = rare_gold.begin(seeds, START, algorithm, rare_gold.SCHEDULE)
+    yield 0, run.p_gold()
+    for step in train(algorithm, rare_gold.SCHEDULE, *run):
+        yield step.rollout, run.p_gold()
 
 
 class RunYourself(DapoWidget):

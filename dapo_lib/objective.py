@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from dapo_lib.errors import expect
+from dapo_lib.errors import ImpossibleLogProb, expect
 
 Reduction = Literal[
     "token_mean", "group_token_mean", "micro_token_mean", "seq_mean", "seq_sum_const"
@@ -337,5 +337,5 @@ def _complain(fine, values, binary, mask) -> None:
             seen = value[binary]
             odd = seen[~(seen.isfinite() & (seen <= ROUNDING))][0].item()
             wanted = "finite log-probabilities <= 0 wherever the mask is 1"
-            expect(False, name, f"the value {odd}", wanted)
+            expect(False, name, f"the value {odd}", wanted, ImpossibleLogProb)
     expect(fine["advantage"], "advantage", "NaN or inf", "finite numbers in every row")

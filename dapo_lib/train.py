@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dapo_lib.advantage import group_advantages
 from dapo_lib.algorithm import Algorithm
-from dapo_lib.errors import BadInput, Diverged
+from dapo_lib.errors import Diverged, ImpossibleLogProb
 from dapo_lib.objective import count_denominator, policy_loss
 from dapo_lib.overlong import linear_overlong, overlong_mask, soft_overlong
 from dapo_lib.rollout import Prompts, Rollout
@@ -240,9 +240,7 @@ def update(
         part = (batch.rows(rows), advantage[rows], mask[rows])
         try:
             diagnostics.append(accumulate(algorithm, schedule, policy, *part))
-        except BadInput as error:
-            if not str(error).startswith("log_prob"):
-                raise
+        except ImpossibleLogProb as error:
             raise _diverged(str(error), schedule) from error
         clip_gradients(schedule, policy)
         state.optimiser.step()

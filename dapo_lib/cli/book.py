@@ -72,6 +72,7 @@ def render(lang: Lang = None, only: Only = None) -> None:
         page = pipeline.preview(layout, langs, layout.select(only))
         typer.echo(f"open {page}")
         return
+    pipeline.write_pages(layout)
     for language in langs:
         pipeline.render(layout, language)
     typer.echo(f"open {pipeline.join(layout, langs)}")

@@ -6,7 +6,7 @@ Left out: commands. This module puts nothing on the app.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,16 +25,24 @@ Offline = Annotated[
 ]
 
 
+def given(context: typer.Context) -> dict[str, Any]:
+    """The options that stand on the command line, by parameter name."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {
+        name: context.params[name]
+        for name, source in sources.items()
+        if source is not None and source.name == "COMMANDLINE"
+    }
+
+
 def reject_unused(context: typer.Context, used: set[str], where: str) -> None:
     """Raise ``BadInput`` for an option on the command line that does nothing here.
 
     `used` are parameter names; `where` names the setting or recipe in the message.
     """
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and name not in used:
+    for name, value in given(context).items():
+        if name not in used:
             option = "--" + name.replace("_", "-")
-            value = context.params[name]
             raise BadInput(f"{option}: got {value!r}, but {where} has no such option")
 
 

@@ -17,6 +17,7 @@ from dapo_lib.cli.options import (
     Offline,
     Out,
     check_ranges,
+    given,
     reject_unused,
 )
 
@@ -255,20 +256,14 @@ def _changes(context: typer.Context) -> list[str]:
 
     from dapo_lib.algorithm import ALGORITHMS
 
-    given = {
-        name: context.params[name]
-        for name in context.params
-        if (source := context.get_parameter_source(name)) is not None
-        and source.name == "COMMANDLINE"
-    }
-    changes = []
-    if "algorithm" in given:
-        chosen = ALGORITHMS[given["algorithm"]].model_dump(mode="json")
+    options, changes = given(context), []
+    if "algorithm" in options:
+        chosen = ALGORITHMS[options["algorithm"]].model_dump(mode="json")
         chosen.pop("l_cache")
         changes = [f"algorithm.{k}={json.dumps(v)}" for k, v in chosen.items()]
     for name, key in SHORT.items():
-        if name in given:
-            value = given[name]
+        if name in options:
+            value = options[name]
             text = value if isinstance(value, int | float) else str(value)
             changes.append(f"{key}={json.dumps(text)}")
     return changes

@@ -11,7 +11,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from dapo_lib.data.questions import Questions, read_questions
+from dapo_lib.data.questions import Questions
 from dapo_lib.engines import render, table
 from dapo_lib.engines.validate import validate
 from dapo_lib.errors import BadInput
@@ -122,21 +122,10 @@ def _parquet_files(data: Data) -> dict[str, bytes]:
         return {}
     named = {"train": data.train, "validation": data.validation}
     return {
-        f"{split}.parquet": verl_parquet(_questions(data, path), split)
+        f"{split}.parquet": verl_parquet(data.read(path), split)
         for split, path in named.items()
         if path is not None
     }
-
-
-def _questions(data: Data, path: str) -> Questions:
-    return read_questions(
-        path,
-        format=data.format,
-        question=data.question,
-        answer=data.answer,
-        prompt=data.prompt,
-        mode=data.mode,
-    )
 
 
 def verl_rows(questions: Questions, split: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from dapo_lib.advantage import group_advantages
+from dapo_lib.data.order import drawn
 from dapo_lib.engines.table import table
 from dapo_lib.errors import expect
 from dapo_lib.rollout import Prompts, Rollout
@@ -118,17 +119,10 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
     def _draw(self, need: Tensor) -> Prompts:
         """The next prompts, so many that every process has as much to do."""
         count = -(-int(need[0]) // self.draw_multiple) * self.draw_multiple
-        ids = torch.arange(self.cursor, self.cursor + count)
+        cursor, seed = self.cursor, self.args.seed
         self.cursor += count
         size = len(self.train_dataset)
-        epochs = torch.unique(ids // size).tolist()
-        order = {e: self._order(e, size) for e in epochs}
-        rows = [int(order[i // size][i % size]) for i in ids.tolist()]
-        return Prompts(torch.tensor(rows), ids, torch.zeros_like(ids))
-
-    def _order(self, epoch: int, size: int) -> Tensor:
-        generator = torch.Generator().manual_seed(self.args.seed + epoch)
-        return torch.randperm(size, generator=generator)
+        return drawn(cursor, count, size, lambda epoch: seed + epoch)
 
     def _roll_out(self, prompts: Prompts) -> Rollout:
         """TRL samples and scores this process's groups; all see all of them."""

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dapo_lib.algorithm import Algorithm
+from dapo_lib.data.questions import Questions, read_questions
 from dapo_lib.errors import BadInput, expect
 from dapo_lib.files import canonical, digest
 from dapo_lib.train import Schedule
@@ -65,6 +66,17 @@ class Data(BaseModel):
         there = "{question}" in self.prompt
         expect(there, "data.prompt", repr(self.prompt), "a text with {question} in it")
         return self
+
+    def read(self, path: str) -> Questions:
+        """The questions of one of its files; raises as :func:`read_questions`."""
+        return read_questions(
+            path,
+            format=self.format,
+            question=self.question,
+            answer=self.answer,
+            prompt=self.prompt,
+            mode=self.mode,
+        )
 
 
 class Sampling(BaseModel):

@@ -5,22 +5,23 @@ Left out: several devices. `dapo export` hands the same run to an engine that ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dapo_lib.data.questions import Question, prompt_ids, read_questions
+from dapo_lib.data.questions import Question, prompt_ids
 from dapo_lib.errors import BadInput
 from dapo_lib.experiments.config import Run
 from dapo_lib.experiments.language import flat
 from dapo_lib.experiments.session import Session
+from dapo_lib.lm.evaluate import describe, solved
 from dapo_lib.lm.hf_memory import micro_batches
 from dapo_lib.lm.hf_task import QuestionTask
 from dapo_lib.lm.huggingface import HuggingFacePolicy
 from dapo_lib.lm.run import Setting, records
-from dapo_lib.metrics import pass_at_k
 from dapo_lib.rollout import Prompts
 from dapo_lib.train import Schedule, start
 
@@ -82,14 +83,7 @@ def stop_ids(model: Any, tokenizer: Any) -> tuple[list[int], int]:
 def questions(run: Run, path: str, tokenizer: Any) -> tuple[list[Question], list]:
     """The questions of a file that fit, and the token ids of their prompts."""
     data = run.data
-    found = read_questions(
-        path,
-        format=data.format,
-        question=data.question,
-        answer=data.answer,
-        prompt=data.prompt,
-        mode=data.mode,
-    )
+    found = data.read(path)
     if data.chat and not getattr(tokenizer, "chat_template", None):
         raise BadInput(
             "data.chat: the tokenizer has no chat template; set data.chat=false"
@@ -130,7 +124,7 @@ def policy_of(
     eos, pad = stop_ids(model, tokenizer)
     return HuggingFacePolicy(
         model,
-        lambda index: [ids[i] for i in index.tolist()],
+        listed(ids),
         l_max=run.schedule.l_max,
         eos=eos,
         pad=pad,
@@ -198,25 +192,20 @@ def evaluate(
     """avg@k and pass@k on the validation questions, with a generator of their own."""
     rows, ids = validation
     samples = run.evaluation.samples
-    policy, task = (
-        made.policy,
-        QuestionTask(rows, made.task.decode, mode=made.task.mode),
-    )
+    task = QuestionTask(rows, made.task.decode, mode=made.task.mode)
+    policy = copy(made.policy)  # the same weights, other prompts
+    policy.prompt_ids = listed(ids)
+    policy.temperature = run.evaluation.temperature
     index = torch.arange(len(rows))
     generator = torch.Generator().manual_seed(1_000_000 * (run.seed + 1) + rollout)
-    training, warmth = policy.prompt_ids, policy.temperature
-    policy.prompt_ids = lambda which: [ids[i] for i in which.tolist()]
-    policy.temperature = run.evaluation.temperature
-    try:
-        drawn = Prompts(index, index, torch.zeros_like(index))
-        found = task.grade(policy.sample(drawn, samples, generator))
-    finally:
-        policy.prompt_ids, policy.temperature = training, warmth
-    correct = found.correct.view(len(rows), samples).sum(1).tolist()
-    passed = [pass_at_k(samples, c, samples) for c in correct]
-    return {
-        "eval_accuracy": sum(correct) / (len(rows) * samples),
-        "eval_pass": sum(passed) / len(rows),
-        "eval_length": found.length.double().mean().item(),
-        "eval_truncated": found.truncated.double().mean().item(),
-    }
+    drawn = Prompts(index, index, torch.zeros_like(index))
+    found = task.grade(policy.sample(drawn, samples, generator))
+    shape = describe(found)
+    scores = solved(found.correct.view(len(rows), samples))
+    scores |= {name: shape[name] for name in ("length", "truncated")}
+    return {f"eval_{name}": value for name, value in scores.items()}
+
+
+def listed(ids: list[list[int]]) -> Callable[[torch.Tensor], list[list[int]]]:
+    """Rows of a problem table -> the token ids of their prompts."""
+    return lambda index: [ids[i] for i in index.tolist()]

@@ -61,8 +61,7 @@ def run_cached(job: Job, folder: Path, key: str | None = None) -> dict[str, Any]
 
 def _keep(key: str, job: Job, result: dict[str, Any], folder: Path) -> None:
     path = folder / f"{key}.json"
-    if cached(key, folder) is None:
-        write_json(path, SCHEMA, {"config": job.config, "result": result})
+    write_json(path, SCHEMA, {"config": job.config, "result": result})
 
 
 def sweep(
@@ -90,7 +89,8 @@ def sweep(
     with bar:
         for key, result in _run_all(todo, folder, count, backend):
             found[key] = result
-            if backend == "ray":  # a worker elsewhere stored it elsewhere
+            # a worker elsewhere stored it elsewhere
+            if backend == "ray" and cached(key, folder) is None:
                 _keep(key, todo[key], result, folder)
             bar.update()
     return [found[key] for key in keys]

@@ -38,14 +38,26 @@ def evaluate(
     finally:
         policy.task = training
     correct = rollout.correct.view(prompts, samples)
-    passed = [pass_at_k(samples, c, samples) for c in correct.sum(1).tolist()]
     answers = fixed.answer(rollout.tokens, rollout.length).view(prompts, samples)
     return {
-        "accuracy": correct.sum().item() / (prompts * samples),
-        "pass": sum(passed) / prompts,
+        **solved(correct),
         "maj": vote(answers, correct),
         **describe(rollout),
         **fixed.behaviour(rollout),
+    }
+
+
+def solved(correct: Tensor) -> dict[str, float]:
+    """avg@k and pass@k, means over problems. Shape: [problems, k] of 0/1.
+
+    >>> solved(torch.tensor([[1, 0], [0, 0]]))
+    {'accuracy': 0.25, 'pass': 0.5}
+    """
+    problems, k = correct.shape
+    passed = [pass_at_k(k, c, k) for c in correct.sum(1).tolist()]
+    return {
+        "accuracy": correct.sum().item() / (problems * k),
+        "pass": sum(passed) / problems,
     }
 
 

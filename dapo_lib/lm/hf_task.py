@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dapo_lib.data.order import drawn
 from dapo_lib.data.questions import Question
 from dapo_lib.errors import expect
 from dapo_lib.rollout import Prompts, Rollout, rule_reward
@@ -40,16 +41,9 @@ class QuestionTask:
     def draw(self, need: Tensor, generator: Any = None) -> Prompts:
         """The next questions; every pass over them has an order of its own."""
         expect(len(need) == 1, "need", tuple(need.shape), "shape [1], one lane")
-        ids = torch.arange(self.cursor, self.cursor + int(need[0]))
-        self.cursor += len(ids)
-        size = len(self.questions)
-        orders = {e: self._order(e) for e in torch.unique(ids // size).tolist()}
-        rows = [int(orders[i // size][i % size]) for i in ids.tolist()]
-        return Prompts(torch.tensor(rows).long(), ids, torch.zeros_like(ids))
-
-    def _order(self, epoch: int) -> Tensor:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        return torch.randperm(len(self.questions), generator=generator)
+        cursor, count, seed = self.cursor, int(need[0]), self.seed * 1_000_003
+        self.cursor += count
+        return drawn(cursor, count, len(self.questions), lambda epoch: seed + epoch)
 
     def grade(self, rollout: Rollout) -> Rollout:
         """`correct` 0/1, `reward` +1/-1 (Eq 7), `valid` where the reference is read."""

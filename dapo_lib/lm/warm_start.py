@@ -86,27 +86,25 @@ def digit_sum(rho: float = 0.25, seed: int = 0) -> WarmStart:
 
 def allowed_letter(seed: int = 0) -> WarmStart:
     """The allowed letter: 80 % careful, then a habit with .8 % careful."""
-    return WarmStart(
-        task="allowed_letter",
-        model=ModelConfig(vocabulary=24, width=48, hidden=192),
-        stages=(
-            _careful(0.8, steps=500, lr=3e-3, warmup=50),
-            _careful(0.008, steps=80, lr=5e-4),
-        ),
-        seed=seed,
-    )
+    return _letter("allowed_letter", seed, _careful(0.008, steps=80, lr=5e-4))
 
 
 def lookup_letter(seed: int = 0) -> WarmStart:
     """The looked-up letter: the habit comes in two steps, and the skill survives."""
+    return _letter(
+        "lookup_letter",
+        seed,
+        _careful(0.08, steps=100, lr=5e-4),
+        _careful(0.008, steps=80, lr=3e-4),
+    )
+
+
+def _letter(task: str, seed: int, *habit: Stage) -> WarmStart:
+    """A letter task: the skill first, at 80 % careful, then the stages of its habit."""
     return WarmStart(
-        task="lookup_letter",
+        task=task,
         model=ModelConfig(vocabulary=24, width=48, hidden=192),
-        stages=(
-            _careful(0.8, steps=500, lr=3e-3, warmup=50),
-            _careful(0.08, steps=100, lr=5e-4),
-            _careful(0.008, steps=80, lr=3e-4),
-        ),
+        stages=(_careful(0.8, steps=500, lr=3e-3, warmup=50), *habit),
         seed=seed,
     )
 

@@ -15,6 +15,7 @@ from dapo_lib.experiments import published
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label
 from dapo_lib.publish.layout import LANGS, Layout
+from dapo_lib.publish.markdown import table
 
 PARTS = ("sampling", "training")
 MEMORY_GOAL = 1.3
@@ -43,8 +44,8 @@ def tables(frame: pd.DataFrame, lang: Lang) -> dict[str, str]:
 
 def peers(frame: pd.DataFrame, lang: Lang) -> str:
     """TRL and plain torch over ours."""
-    lines = [[words(f"col_{c}", lang) for c in ("work", "trl", "plain")]]
-    lines.append(["---", "---:", "---:"])
+    head = [words(f"col_{c}", lang) for c in ("work", "trl", "plain")]
+    lines = []
     for name, part in works(frame):
         rows = {r.peer.split()[0]: r for r in part[part.part == "cycle"].itertuples()}
         trl, plain = rows.get("TRL"), rows["plain"]
@@ -53,17 +54,17 @@ def peers(frame: pd.DataFrame, lang: Lang) -> str:
         asked = "–" if trl is None else goal(trl, lang)
         cells = [f"{name}<br>{lengths}", asked, ratio(plain, "ratio_peer_ours")]
         lines.append(cells)
-    return table(lines)
+    return table(head, lines, numbers=True)
 
 
 def floor(frame: pd.DataFrame, lang: Lang) -> str:
     """Ours over matrix products of the same shapes, sampling and training."""
-    lines = [[words(f"col_{c}", lang) for c in ("work", *PARTS)], ["---", "---:"]]
-    lines[-1].append("---:")
+    head = [words(f"col_{c}", lang) for c in ("work", *PARTS)]
+    lines = []
     for name, part in works(frame):
         rows = (part[part.part == p].iloc[0] for p in PARTS)
         lines.append([title(name, lang), *(goal(row, lang) for row in rows)])
-    return table(lines)
+    return table(head, lines, numbers=True)
 
 
 def goals(frame: pd.DataFrame, lang: Lang) -> str:
@@ -223,11 +224,6 @@ def met(row) -> bool:
 def ratio(row, name: str) -> str:
     """A median and the range of the paired ratios."""
     return f"{getattr(row, name):.2f} [{row.low:.2f}, {row.high:.2f}]"
-
-
-def table(lines: list[list[str]]) -> str:
-    """Lines of cells as a MyST table."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def words(key: str, lang: Lang) -> str:

@@ -21,12 +21,12 @@ def prepare(layout: Layout, lang: str) -> tuple[Path, Path]:
     config, toc = layout.root / "_config.yml", layout.root / "_toc.yml"
     if lang == "en":
         return config, toc
-    override = _read(layout.root / "book" / lang / "config.yml")
-    merged = merge(_read(config), override["config"])
+    override = read(layout.root / "book" / lang / "config.yml")
+    merged = merge(read(config), override["config"])
     local = merged["sphinx"]["local_extensions"]
     # the folder is looked up beside the configuration file
     merged["sphinx"]["local_extensions"] = {k: f"../{v}" for k, v in local.items()}
-    contents = translate(_read(toc), lang, override["captions"])
+    contents = translate(read(toc), lang, override["captions"])
     return (
         _write(layout.build / f"_config.{lang}.yml", merged),
         _write(layout.build / f"_toc.{lang}.yml", contents),
@@ -84,7 +84,8 @@ def translate(toc: Any, lang: str, captions: dict[str, str]) -> Any:
     return result
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Any]:
+    """A YAML file as data. Raises ``BadInput`` where it cannot be read."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:

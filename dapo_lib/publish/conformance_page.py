@@ -11,6 +11,7 @@ from dapo_lib.experiments import published
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label
 from dapo_lib.publish.layout import LANGS, Layout
+from dapo_lib.publish.markdown import table
 
 SYSTEMS = {"dapo_lib": "`dapo_lib`", "verl": "verl", "trl": "TRL"}
 SYSTEMS |= {"openrlhf": "OpenRLHF"}
@@ -59,7 +60,7 @@ def _counts(frame: pd.DataFrame, versions: dict[str, dict], lang: Lang) -> str:
         names = ", ".join(f"{k} {v}" for k, v in versions[system].items())
         said.append(f"* {SYSTEMS[system]}{colon}{names}")
     listed = "\n".join(said)
-    return f"{_table(head, lines)}\n\n{_words('col_versions', lang)}{colon}\n\n{listed}"
+    return f"{table(head, lines)}\n\n{_words('col_versions', lang)}{colon}\n\n{listed}"
 
 
 def _matrix(frame: pd.DataFrame, lang: Lang) -> str:
@@ -70,7 +71,7 @@ def _matrix(frame: pd.DataFrame, lang: Lang) -> str:
         [f"**{row}** {_words(f'row_{row}', lang)}", *map(MARKS.get, verdicts.loc[row])]
         for row in verdicts.index
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _conventions(frame: pd.DataFrame, lang: Lang) -> str:
@@ -81,7 +82,7 @@ def _conventions(frame: pd.DataFrame, lang: Lang) -> str:
         [line.row, SYSTEMS[line.system], _words(f"convention_{line.convention}", lang)]
         for line in chosen.itertuples()
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _wrong(frame: pd.DataFrame, lang: Lang) -> str:
@@ -111,11 +112,6 @@ def _details(row: str, part: pd.DataFrame, lang: Lang) -> str:
         )
     lines += ["", f"{_words('col_report', lang)}{colon}{part.report.iloc[0]}"]
     return "\n".join(lines)
-
-
-def _table(head: list[str], lines: list[list[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _code(text: object) -> str:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import yaml
-
 from dapo_lib.errors import BadInput
+from dapo_lib.publish import configs
 from dapo_lib.publish.layout import LANGS, Layout
 
 BRANCH = "notebooks"  # one-language copies, written by the workflow
@@ -135,12 +134,7 @@ def branch_files(place: Home) -> dict[str, str]:
 
 
 def _settings(layout: Layout) -> dict[str, Any]:
-    path = layout.root / "_config.yml"
-    try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise BadInput(f"{path.name}: cannot be read ({reason})") from error
+    loaded = configs.read(layout.root / "_config.yml") or {}
     return loaded.get("sphinx", {}).get("config", {})
 
 

@@ -12,7 +12,7 @@ from dapo_lib.experiments import published
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label, table
-from dapo_lib.publish import around
+from dapo_lib.publish import around, markdown
 from dapo_lib.publish.layout import LANGS, Layout
 from dapo_lib.publish.reference import Row, collect, faults, is_time
 
@@ -63,7 +63,7 @@ def experiments(lang: Lang) -> str:
     """Every published experiment: seeds, rows, seconds, commit, its table."""
     head = [label("book.experiment", lang), label("book.seeds", lang)]
     head += [label(f"book.{key}", lang) for key in ("rows", "cpu_seconds", "commit")]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for name in published.names():
         frame = published.load(name)
         facts = frame.attrs
@@ -79,7 +79,7 @@ def experiments(lang: Lang) -> str:
             ]
         )
     title = label("book.experiments_title", lang)
-    return f"(metrics-experiments)=\n## {title}\n\n" + "\n".join(map(_line, lines))
+    return f"(metrics-experiments)=\n## {title}\n\n{markdown.table(head, lines)}"
 
 
 SEED_ROWS = ("accuracy", "mean_reward", "kl_reference")
@@ -89,31 +89,29 @@ def seed_table(lang: Lang) -> str:
     """The `seed` recipe's three published rows, as this library reproduces them."""
     fact = published.load("seed_table").set_index("fact")["value"]
     head = [label(f"seed.{key}", lang) for key in ("row", "before", "after")]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     names = ("row_accuracy", "row_reward", "row_kl")
     for name, key in zip(names, SEED_ROWS, strict=True):
         values = [f"{fact[f'{side}.{key}']:.4f}" for side in ("untrained", "trained")]
         lines.append([label(f"seed.{name}", lang), *values])
     title = label("book.seed_title", lang)
-    return f"(metrics-seed)=\n## {title}\n\n" + "\n".join(map(_line, lines))
+    return f"(metrics-seed)=\n## {title}\n\n{markdown.table(head, lines)}"
 
 
 def _times(layout: Layout, notebooks: list[str], lang: Lang) -> str:
     """How long each page ran in this language, where it is known."""
-    lines = [[label("book.chapter", lang), label("book.run_time", lang)]]
-    lines.append(["---", "---"])
+    head = [label("book.chapter", lang), label("book.run_time", lang)]
+    lines = []
     for name in notebooks:
         took = around.seconds(layout, name, lang) or "–"
         lines.append([f"{{doc}}`/notebooks/{name}`", took])
     title = label("book.times_title", lang)
-    return f"(metrics-times)=\n## {title}\n\n" + "\n".join(map(_line, lines))
+    return f"(metrics-times)=\n## {title}\n\n{markdown.table(head, lines)}"
 
 
 def _table(rows: list[Row], lang: Lang) -> str:
     head = [label(f"book.{name}", lang) for name in COLUMNS]
-    lines = [_line(head), _line(["---"] * len(head))]
-    lines += [_line(_cells(row, lang)) for row in rows]
-    return "\n".join(lines)
+    return markdown.table(head, [_cells(row, lang) for row in rows])
 
 
 def _cells(row: Row, lang: Lang) -> list[str]:
@@ -177,10 +175,6 @@ def _provenance(lang: Lang) -> str:
         f"* {label('book.versions', lang)}: {versions}",
     ]
     return "\n".join(lines).replace(": ", "：" if lang == "zh" else ": ")
-
-
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _digits(value: float) -> str:

@@ -20,6 +20,7 @@ from dapo_lib.experiments.summary import at_rollout
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label
 from dapo_lib.publish.layout import LANGS, Layout
+from dapo_lib.publish.markdown import table
 
 ROLLOUTS = (8, 16)  # of the ladder: in the middle of learning, and near its end
 SIDES = ("paper", "code", "run", "ours")
@@ -84,7 +85,7 @@ def disagreements(lang: Lang) -> str:
         [row["what"][lang], *(row[side][lang] for side in SIDES)]
         for row in content()["disagreements"]
     ]
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def table_1(lang: Lang) -> str:
@@ -99,16 +100,10 @@ def table_1(lang: Lang) -> str:
         told = ["–" if x is None else f"{x:.0f}" for x in (rung.paper, rung.rerun)]
         told += [_points(wide[arm]) for wide in ours]
         lines.append([label(f"assembled.{arm}", lang), *told])
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def _points(values: Any) -> str:
     found = mean_interval(values)
     low, high = 100 * found.low, 100 * found.high
     return f"{100 * found.mean:.1f} [{low:.1f}, {high:.1f}]"
-
-
-def _table(head: list[str], lines: list[list[str]]) -> str:
-    return "\n".join(
-        f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *lines]
-    )

@@ -46,6 +46,7 @@ def build(layout: Layout, langs: Sequence[str] = LANGS, *, force: bool = False) 
     execute.execute(layout, layout.chapters(), LANGS, force=force)
     _say("metrics: comparing languages and the reference")
     faults = metrics_page.write(layout)
+    write_pages(layout)
     for lang in langs:
         render(layout, lang)
     index = join(layout, langs)
@@ -62,11 +63,15 @@ def check_sources(layout: Layout) -> None:
         raise BadInput("sources: " + "; ".join(faults))
 
 
+def write_pages(layout: Layout) -> None:
+    """Write what the pages include beside the metrics, in both languages."""
+    for page in (api_page, bench_page, conformance_page, paper_map, promises):
+        page.write(layout)
+
+
 def render(layout: Layout, lang: str) -> Path:
     """Run Jupyter Book for a language, from an empty tree, warnings as errors."""
     config, toc = configs.prepare(layout, lang)
-    for page in (api_page, bench_page, conformance_page, paper_map, promises):
-        page.write(layout)
     output = layout.build / "book" / lang
     shutil.rmtree(output, ignore_errors=True)
     _say(f"jupyter-book [{lang}]")

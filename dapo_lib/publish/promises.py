@@ -15,6 +15,7 @@ from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.files import read_json, write_bytes, write_json
 from dapo_lib.labels import Lang, label
 from dapo_lib.publish.layout import LANGS, Layout
+from dapo_lib.publish.markdown import table
 
 SCHEMA = "dapo-book/tests/1"
 SUITES = ("test", "site", "soak", "engines")
@@ -148,11 +149,11 @@ def _short(held: dict[str, Counts]) -> list[str]:
 
 def _totals(suites: dict[str, dict[str, Counts]], lang: Lang) -> str:
     names = ("suite", "passed", "skipped")
-    lines = [[_words(name, lang) for name in names], ["---"] * len(names)]
+    lines = []
     for suite, counts in totals(suites).items():
         shown = [f"{counts[name]:,}" for name in names[1:]]
         lines.append([f"`make {_COMMAND.get(suite, suite)}`", *shown])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table([_words(name, lang) for name in names], lines)
 
 
 _COMMAND = {"site": "site-test"}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from dapo_lib.candidate.lanes import Lanes
-from dapo_lib.rollout import Prompts, Rollout
+from dapo_lib.rollout import Prompts, Rollout, rule_reward
 
 
 @dataclass(frozen=True)
@@ -153,4 +153,4 @@ class ActionTask:
     def grade(self, rollout: Rollout) -> Rollout:
         """Look up `correct`; the rule reward is 2 correct - 1. [B] each."""
         correct = self.table.correct[rollout.index, rollout.tokens[:, 0]]
-        return rollout.graded(correct, 2.0 * correct.to(torch.float64) - 1)
+        return rollout.graded(correct, rule_reward(correct))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -19,7 +20,7 @@ from dapo_lib.candidate.lanes import Lanes
 from dapo_lib.candidate.suites.actions import ActionTask, Table, TabularPolicy
 from dapo_lib.candidate.suites.tidy import tidy
 from dapo_lib.errors import expect
-from dapo_lib.train import Schedule, start, train
+from dapo_lib.train import Schedule, State, start, train
 
 ANSWERS = 6
 STARTS = (0.05, 0.01, 1 / ANSWERS)
@@ -80,34 +81,48 @@ def start_logits(p0: float) -> Tensor:
     return torch.tensor([[p0] + [rest] * (ANSWERS - 1)], dtype=torch.float64).log()
 
 
-def _arm(seeds, p0: float, eps_high: float, schedule: Schedule) -> pd.DataFrame:
-    lanes = len(seeds)
+class Start(NamedTuple):
+    """A policy that gives gold with probability p0, its task, and a fresh state."""
+
+    policy: TabularPolicy
+    task: ActionTask
+    state: State
+
+    def p_gold(self) -> Tensor:
+        """Every seed's probability of gold now: [S]."""
+        lanes = torch.arange(self.state.sampler.lanes)
+        return self.policy.probabilities(torch.zeros_like(lanes), lanes)[:, 0]
+
+
+def begin(
+    seeds: Sequence[int], p0: float, algorithm: Algorithm, schedule: Schedule
+) -> Start:
+    """One prompt, gold in slot 0; one lane a seed."""
     one = torch.ones(1, ANSWERS, dtype=torch.long)
     correct = torch.zeros_like(one)
     correct[0, 0] = 1
-    policy = TabularPolicy(start_logits(p0), one, lanes)
-    task = ActionTask(Table(correct, one))
+    policy = TabularPolicy(start_logits(p0), one, len(seeds))
+    state = start(algorithm, schedule, policy, Lanes(seeds), lanes=len(seeds))
+    return Start(policy, ActionTask(Table(correct, one)), state)
+
+
+def _arm(seeds, p0: float, eps_high: float, schedule: Schedule) -> pd.DataFrame:
+    lanes, name = len(seeds), arm_name(p0, eps_high)
     algorithm = ALGORITHM.model_copy(update={"eps_high": eps_high})
-    state = start(algorithm, schedule, policy, Lanes(seeds), lanes=lanes)
-    name = arm_name(p0, eps_high)
-
-    def p_gold() -> Tensor:
-        index = torch.zeros(lanes, dtype=torch.long)
-        return policy.probabilities(index, torch.arange(lanes))[:, 0]
-
-    frames = [tidy(name, seeds, 0, p_gold=p_gold())]
+    run = begin(seeds, p0, algorithm, schedule)
+    frames = [tidy(name, seeds, 0, p_gold=run.p_gold())]
     clipped = torch.zeros(2, dtype=torch.float64)
-    for step in train(algorithm, schedule, policy, task, state):
+    for step in train(algorithm, schedule, *run):
         for update in step.updates:
             clipped += torch.stack([update["clip_high"], update["p_up_clipped"]])
         if step.rollout % schedule.refresh_every == 0:
-            frames.append(tidy(name, seeds, step.rollout, p_gold=p_gold()))
+            frames.append(tidy(name, seeds, step.rollout, p_gold=run.p_gold()))
     count, probability = clipped[:, None]
     together = {
         "clip_high": count / lanes,
         "p_up_clipped": probability / count,
         # one token a response: what the filter's refills cost
-        "responses": torch.tensor([state.tokens / lanes], dtype=torch.float64),
+        "responses": torch.tensor([run.state.tokens / lanes], dtype=torch.float64),
     }
-    frames.append(tidy(name, [-1], state.rollouts, **together))
+    frames.append(tidy(name, [-1], run.state.rollouts, **together))
     return pd.concat(frames, ignore_index=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dapo_lib.errors import expect
 from dapo_lib.lm.tasks.vocabulary import Vocabulary
-from dapo_lib.rollout import Prompts, Rollout
+from dapo_lib.rollout import Prompts, Rollout, rule_reward
 
 
 class Demonstrations(NamedTuple):
@@ -87,7 +87,7 @@ class TokenTask:
         answer = self.answer(rollout.tokens, rollout.length)
         right = self.is_right(answer, self.answers[rollout.index])
         correct = (right & ~rollout.truncated).long()
-        return rollout.graded(correct, 2.0 * correct.double() - 1.0)
+        return rollout.graded(correct, rule_reward(correct))
 
     def state_dict(self) -> dict[str, int]:
         """What a resumed run needs: the data cursor."""
@@ -117,4 +117,4 @@ class CoinFlip:
         seed = self.task.seed * 1_000_003 + first + 1
         coins = torch.Generator().manual_seed(seed)
         correct = torch.randint(2, (len(rollout),), generator=coins)
-        return rollout.graded(correct, 2.0 * correct.double() - 1.0)
+        return rollout.graded(correct, rule_reward(correct))
