@@ -198,9 +198,9 @@ _ALL = (
     ),
     Experiment(
         "equal_rollouts",
-        _arms({"dapo": DAPO})
+        _arms({"token_level": LADDER["token_level"], "dapo": DAPO})
         | _arms(
-            {"twice_the_prompts": WITHOUT["without_dynamic"]},
+            {"twice_the_prompts": LADDER["token_level"]},
             schedule=_schedule(DIGIT_SUM, prompts_per_rollout=64),
         ),
         "Figure 6, the control",
