@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+import yaml
 
 from dapo_lib.cli import main
 from dapo_lib.engines.export import export, version_warning
+from dapo_lib.engines.render import render_fsdp
 from dapo_lib.engines.rewards import RuleReward, score
 from dapo_lib.engines.validate import validate
 from dapo_lib.errors import BadInput
@@ -150,3 +152,12 @@ def test_nothing_is_written_where_the_data_are_missing(tmp_path):
     with pytest.raises(BadInput, match="no such file"):
         export(load_run("one-gpu"), "verl", out)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mixed"), [("float32", "no"), ("bfloat16", "bf16"), ("float16", "fp16")]
+)
+def test_the_fsdp_file_says_its_precision_as_text(dtype, mixed):
+    made = yaml.safe_load(render_fsdp(load_run("laptop", [f"model.dtype={dtype}"])))
+    assert made["mixed_precision"] == mixed  # a bare `no` would be false
+    assert made["num_processes"] == 2 and made["distributed_type"] == "FSDP"
