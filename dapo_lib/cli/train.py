@@ -216,6 +216,8 @@ def _language(options: dict[str, Any]) -> None:
 
 
 def _hugging_face(context: typer.Context, options: dict[str, Any]) -> None:
+    import os
+
     from dapo_lib.cli.progress import follow
     from dapo_lib.errors import BadInput
     from dapo_lib.experiments.config import load_run
@@ -223,6 +225,8 @@ def _hugging_face(context: typer.Context, options: dict[str, Any]) -> None:
 
     if options["out"] is None:
         raise BadInput("--out: a folder is needed for records and checkpoints")
+    if options["offline"]:  # read once, when transformers or datasets is imported
+        os.environ["HF_HUB_OFFLINE"] = "1"
     run = load_run(options["config"], [*_changes(context), *(options["set_"] or ())])
     made = session(
         run, options["out"], device=options["device"], offline=options["offline"]

@@ -8,7 +8,7 @@ Left out: tokenizers. One is given where token ids are wanted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from dapo_lib.errors import BadInput, DamagedFile
 from dapo_lib.verifier import verify
 
 Messages = list[dict[str, str]]
+SAVED = ("state.json", "dataset_dict.json")  # what save_to_disk writes beside the rows
 VERL = "prompt (a list of messages) and reward_model.ground_truth"
 
 
@@ -49,18 +50,19 @@ def read_questions(
 ) -> Questions:
     """The questions of a file or data set; see :class:`dapo_lib...config.Data`.
 
-    `path` is a JSON-lines or Parquet file, a folder that `datasets` saved, or a data
-    set's name (``openai/gsm8k:main:train``). Raises ``BadInput`` naming what is missing
-    and ``DamagedFile`` with the line that is broken.
+    `path` is a JSON-lines or Parquet file, a folder of them, a folder that `datasets`
+    saved, or a data set's name (``openai/gsm8k:main:train``). Of a folder that has a
+    train split (files whose names begin so), that is read alone. Raises ``BadInput``
+    naming what is missing and ``DamagedFile`` with the line that is broken.
     """
     build = _from_verl if format == "verl" else _from_problem(question, answer, prompt)
     rows, dropped = [], 0
-    for number, row in enumerate(_rows(path), start=1):
+    for where, number, row in _rows(str(path)):
         try:
             made = build(row)
         except (KeyError, TypeError, IndexError):
             wanted = VERL if format == "verl" else f"{question} and {answer}"
-            raise BadInput(_missing(path, number, row, wanted)) from None
+            raise BadInput(_missing(where, number, row, wanted)) from None
         # every row is asked once, with an answer that says nothing
         if verify("", made.answer, mode=mode).gradable:
             rows.append(made)
@@ -107,18 +109,40 @@ def _from_verl(row: Mapping[str, Any]) -> Question:
     return Question(messages, reference(row["reward_model"]["ground_truth"]))
 
 
-def _missing(path: str | Path, number: int, row: Any, wanted: str) -> str:
+def _missing(path: str, number: int, row: Any, wanted: str) -> str:
     has = ", ".join(map(str, row)) if isinstance(row, Mapping) else type(row).__name__
     return f"{path}, row {number}: has {has[:200]}; expected {wanted}"
 
 
-def _rows(path: str | Path) -> Iterable[Any]:
+def _rows(path: str) -> Iterator[tuple[str, int, Any]]:
+    """Every row with the name of what it stands in and its number there, from 1."""
     place = Path(path)
-    if place.is_dir() or not place.exists():
-        return _from_datasets(str(path), place.is_dir())
-    if place.suffix == ".parquet":
-        return _parquet(place)
-    return _json_lines(place)
+    if not place.exists():
+        parts = {path: _by_name(path)}
+    elif place.is_dir():
+        parts = _folder(place)
+    else:
+        parts = {path: _file(place)}
+    for where, found in parts.items():
+        for number, row in enumerate(found, start=1):
+            yield where, number, row
+
+
+def _folder(place: Path) -> dict[str, Iterable[Any]]:
+    if any((place / mark).is_file() for mark in SAVED):
+        return {str(place): _saved(place)}
+    files = sorted(p for p in place.iterdir() if p.suffix in (".jsonl", ".parquet"))
+    if not files:
+        raise BadInput(
+            f"{place}: neither a data set that `datasets` saved nor a folder of .jsonl "
+            "or .parquet files"
+        )
+    chosen = [p for p in files if p.name.startswith("train")] or files
+    return {str(p): _file(p) for p in chosen}
+
+
+def _file(place: Path) -> Iterable[Any]:
+    return _parquet(place) if place.suffix == ".parquet" else _json_lines(place)
 
 
 def _json_lines(path: Path) -> Iterable[Any]:
@@ -149,22 +173,43 @@ def _parquet(path: Path) -> list[Any]:
         raise DamagedFile(f"{path}: not readable as Parquet ({first})") from None
 
 
-def _from_datasets(name: str, folder: bool) -> Iterable[Any]:
+def _saved(place: Path) -> Iterable[Any]:
+    datasets = _datasets(f"{place}: a saved data set")
+    try:
+        return _split(datasets.load_from_disk(str(place)), "train")
+    except Exception as error:  # whatever a broken folder raises
+        raise _unreadable(f"{place}: datasets cannot load it", error) from None
+
+
+def _by_name(path: str) -> Iterable[Any]:
+    """A data set by name: ``NAME``, ``NAME:CONFIG`` or ``NAME:CONFIG:SPLIT``."""
+    datasets = _datasets(f"{path}: no such file, and a data set's name")
+    name, config, split = [*path.split(":"), "", "", ""][:3]
+    try:
+        return _split(datasets.load_dataset(name, config or None), split)
+    except Exception as error:  # whatever the hub answers
+        raise _unreadable(f"{path}: no such file, and datasets says", error) from None
+
+
+def _datasets(what: str) -> Any:
     try:
         import datasets
     except ImportError:
         raise BadInput(
-            f"{name}: no such file; a data set's name needs the `datasets` package "
-            "(dapo-book[data])"
+            f"{what} needs the `datasets` package; install dapo-book[data]"
         ) from None
-    hub, config, split = [*name.split(":"), "", "", ""][:3]
-    try:
-        found = (
-            datasets.load_from_disk(name)
-            if folder
-            else datasets.load_dataset(hub, config or None)
-        )
-        return found[split or "train"] if isinstance(found, dict) else found
-    except Exception as error:  # whatever the hub or a broken folder answers
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadInput(f"{name}: no such file, and datasets says: {first}") from None
+    return datasets
+
+
+def _split(found: Any, split: str) -> Iterable[Any]:
+    """One split of several; by default ``train``."""
+    if not isinstance(found, dict):
+        return found
+    if (split or "train") not in found:
+        raise BadInput(f"no split {split or 'train'!r} in it, only {', '.join(found)}")
+    return found[split or "train"]
+
+
+def _unreadable(what: str, error: Exception) -> BadInput:
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return BadInput(f"{what}: {first}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -61,3 +62,37 @@ def test_what_cannot_be_read_says_where(tmp_path, text, error, said):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BadInput, match="no such file"):
         read_questions(tmp_path / "none.jsonl")
+
+
+def test_a_folder_is_its_files_and_of_several_splits_the_train_files(tmp_path):
+    def numbered(name, *answers):
+        rows = [{"question": name, "answer": str(a)} for a in answers]
+        return write(tmp_path / f"{name}.jsonl", rows)
+
+    numbered("b", 3)
+    numbered("a", 1, 2)
+    (tmp_path / "README.md").write_text("not data")
+    assert [q.answer for q in read_questions(tmp_path).rows] == ["1", "2", "3"]
+    numbered("train-1", 5)
+    numbered("train-0", 4)
+    assert [q.answer for q in read_questions(tmp_path).rows] == ["4", "5"]
+    write(tmp_path / "train-1.jsonl", [{"question": "q", "answer": "1"}, {"q": "x"}])
+    with pytest.raises(BadInput, match=r"train-1\.jsonl, row 2: has q; expected"):
+        read_questions(tmp_path)
+
+
+def test_a_folder_without_data_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="nor a folder of"):
+        read_questions(tmp_path)
+
+
+@pytest.mark.parametrize("mark", ["state.json", "dataset_dict.json"])
+def test_a_saved_data_set_without_the_package_says_what_to_install(
+    tmp_path, monkeypatch, mark
+):
+    (tmp_path / mark).write_text("{}")
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(BadInput, match=r"saved data set needs.*dapo-book\[data\]"):
+        read_questions(tmp_path)
+    with pytest.raises(BadInput, match=r"name needs.*dapo-book\[data\]"):
+        read_questions("openai/gsm8k:main:train")
