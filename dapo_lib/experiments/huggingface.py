@@ -5,6 +5,7 @@ Left out: several devices. `dapo export` hands the same run to an engine that ha
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from copy import copy
 from pathlib import Path
@@ -23,7 +24,7 @@ from dapo_lib.lm.hf_task import QuestionTask
 from dapo_lib.lm.huggingface import HuggingFacePolicy
 from dapo_lib.lm.run import Setting, records
 from dapo_lib.rollout import Prompts
-from dapo_lib.train import Schedule, start
+from dapo_lib.train import Schedule, State, start
 
 SAMPLED = 8  # sampling keeps no activations: so many times the rows of a training pass
 
@@ -158,13 +159,14 @@ def session(
     """
     place = device_named(device)
     model, tokenizer = load_model(run.model.path, place, offline=offline)
-    made, schedule = setting(run, model, tokenizer)
+    made, fits = setting(run, model, tokenizer)
     validation = None
     if run.data.validation is not None:
         validation = questions(run, run.data.validation, tokenizer)
-    print(f"{place}: {schedule.micro_batches} micro-batches an update")
 
     def rows(first: bool) -> Iterator[dict[str, float | None]]:
+        schedule = resplit(fits, made.state)
+        print(f"{place}: {schedule.micro_batches} micro-batches an update")
         if first and validation:
             yield flat({"rollout": 0, "updates": 0, **evaluate(run, made, validation)})
         for record in records(run.algorithm, schedule, made, evaluate_every=0):
@@ -177,25 +179,50 @@ def session(
             yield flat(record)
 
     config = {"setting": "hf", **run.model_dump(mode="json")}
-    return Session(folder, config, made, rows)
+    return Session(folder, config, made, rows, every=run.hardware.save_every)
+
+
+def resplit(fits: Schedule, state: State) -> Schedule:
+    """The split that a resumed run began with, so that it is bit-equal.
+
+    Where that needs more memory than is free today, what fits, with a line that says
+    so: another split is the same sum in another order.
+    """
+    now = fits.micro_batches
+    began = state.extra.get("micro_batches", now)
+    if began < now:
+        print(
+            f"less memory is free than before: {now} micro-batches an update, not "
+            f"{began}; the run goes on, equal up to rounding and not to the bit"
+        )
+    state.extra["micro_batches"] = max(began, now)
+    return fits.model_copy(update={"micro_batches": max(began, now)})
 
 
 def save(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Weights and tokenizer as transformers loads them, in `folder`/model."""
-    model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
+    """Weights and tokenizer as transformers loads them, in `folder`/model, or none."""
+    whole, part = folder / "model", folder / "model.part"
+    for old in (part, whole):
+        shutil.rmtree(old, ignore_errors=True)
+    model.save_pretrained(part)
+    tokenizer.save_pretrained(part)
+    part.rename(whole)
 
 
 def evaluate(
     run: Run, made: Setting, validation: tuple[list, list], rollout: int = 0
 ) -> dict[str, float]:
-    """avg@k and pass@k on the validation questions, with a generator of their own."""
+    """avg@k and pass@k on the validation questions, with a generator of their own.
+
+    Sampled at the temperature and top_p of `run.evaluation`, which training never uses.
+    """
     rows, ids = validation
     samples = run.evaluation.samples
     task = QuestionTask(rows, made.task.decode, mode=made.task.mode)
     policy = copy(made.policy)  # the same weights, other prompts
     policy.prompt_ids = listed(ids)
     policy.temperature = run.evaluation.temperature
+    policy.top_p = run.evaluation.top_p
     index = torch.arange(len(rows))
     generator = torch.Generator().manual_seed(1_000_000 * (run.seed + 1) + rollout)
     drawn = Prompts(index, index, torch.zeros_like(index))

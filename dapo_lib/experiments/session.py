@@ -34,13 +34,15 @@ class Session:
     """One run in one folder: config.json, metrics.jsonl, checkpoints/, result.json.
 
     `run` is a (policy, task, state); `config` is JSON and names the run; `records`
-    takes whether nothing was recorded yet.
+    takes whether nothing was recorded yet. A checkpoint is written every `every`
+    iterations and at the end: large weights take a while to write.
     """
 
     folder: Path
     config: dict[str, Any]
     run: Any
     records: Records
+    every: int = 1
 
     @property
     def key(self) -> str:
@@ -49,7 +51,7 @@ class Session:
 
     @property
     def _keeper(self) -> Keeper:
-        return Keeper(self.folder / "checkpoints", self.key, every=1)
+        return Keeper(self.folder / "checkpoints", self.key, every=self.every)
 
     def prepare(self, resume: bool) -> list[dict[str, Any]]:
         """Make or reopen the folder; the records so far. Raises ``BadInput``.
@@ -106,6 +108,7 @@ class Session:
         policy, task, state = self.run
         seen = hashlib.sha256(self._metrics.read_bytes())
         size, last = self._metrics.stat().st_size, done[-1] if done else {}
+        waits = False
         for last in self.records(not done):
             line = json.dumps(last, allow_nan=False).encode() + b"\n"
             append_bytes(self._metrics, line)
@@ -113,8 +116,12 @@ class Session:
             size += len(line)
             kept = {"size": size, "sha256": seen.hexdigest()}
             extra = {"metrics": kept, "state": state.extra}
-            self._keeper.save(policy, state, task, extra)
+            waits = not self._keeper.due(state.rollouts, last=False)
+            if not waits:
+                self._keeper.save(policy, state, task, extra)
             yield last
+        if waits:
+            self._keeper.save(policy, state, task, extra)
         facts = {"config": self.config, "last": last, **self._facts()}
         write_json(self.folder / "result.json", SCHEMA, facts)
 

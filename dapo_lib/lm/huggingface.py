@@ -26,7 +26,9 @@ class HuggingFacePolicy:
     """Samples from and scores with a transformers model; no dropout.
 
     `prompt_ids` gives the token ids of some rows of the task's problem table. Several
-    EOS ids are allowed. `rows` caps the responses sampled in one forward pass. With
+    EOS ids are allowed. `rows` caps the responses sampled in one forward pass. `top_p`
+    samples from the most probable tokens alone; `log_prob` and what `sample` records
+    stay those of the whole distribution, so that it is for evaluation. With
     `dtype` the passes run under autocast, the weights stay as they are: a learning rate
     of 1e-6 is below the rounding of bfloat16 weights. Raises ``ValueError`` on no EOS,
     where pad is an EOS, and on float16, whose gradients would need scaling.
@@ -41,6 +43,7 @@ class HuggingFacePolicy:
         eos: Sequence[int],
         pad: int,
         temperature: float = 1.0,
+        top_p: float = 1.0,
         rows: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
@@ -48,12 +51,14 @@ class HuggingFacePolicy:
         expect(pad not in eos, "pad", pad, "another id than the EOS ids")
         expect(l_max >= 1, "l_max", l_max, "at least 1 token")
         expect(temperature > 0, "temperature", temperature, "a number > 0")
+        expect(0 < top_p <= 1, "top_p", top_p, "a share in (0, 1]")
         expect(rows is None or rows >= 1, "rows", rows, "at least 1 response")
         wanted = "float32 or bfloat16: float16 needs its gradients scaled"
         expect(dtype != torch.float16, "dtype", "float16", wanted)
         self.rows, self.dtype = rows, dtype
         self.model, self.prompt_ids = model.eval(), prompt_ids
-        self.l_max, self.pad, self.temperature = l_max, pad, temperature
+        self.l_max, self.pad = l_max, pad
+        self.temperature, self.top_p = temperature, top_p
         self.eos = torch.tensor(list(eos))
         # transformers 5 renamed the argument
         known = inspect.signature(model.forward).parameters
@@ -98,7 +103,8 @@ class HuggingFacePolicy:
         for _ in range(self.l_max):
             logits, cache = self._next(ids, seen, cache)
             log_p = (logits / self.temperature).log_softmax(-1)
-            chosen = torch.multinomial(log_p.exp(), 1, generator=generator)
+            likely = nucleus(log_p.exp(), self.top_p)
+            chosen = torch.multinomial(likely, 1, generator=generator)
             token = torch.where(open_rows, chosen[:, 0], self.pad)
             old = log_p.gather(1, chosen)[:, 0]
             nats = entropy(logits, self.temperature)
@@ -171,6 +177,23 @@ class HuggingFacePolicy:
         if mine != set(state):
             raise RuntimeError(f"other weights: {sorted(mine ^ set(state))[:3]}")
         return self.model.load_state_dict(state, strict=False)
+
+
+def nucleus(probability: Tensor, top_p: float) -> Tensor:
+    """The fewest most probable tokens whose mass reaches `top_p`; the others are 0.
+
+    Shape: [B, V] -> [B, V], not scaled to a sum of 1. At least one token stays; 1 keeps
+    every token. Source: Holtzman et al. 2020 (arXiv 1904.09751).
+
+    >>> nucleus(torch.tensor([[0.5, 0.125, 0.25, 0.125]]), 0.7)
+    tensor([[0.5000, 0.0000, 0.2500, 0.0000]])
+    """
+    if top_p == 1:
+        return probability
+    ranked, order = probability.sort(dim=-1, descending=True, stable=True)
+    before = ranked.cumsum(-1) - ranked  # the mass of all that is more probable
+    kept = ranked.where(before < top_p, 0.0)
+    return torch.zeros_like(probability).scatter(-1, order, kept)
 
 
 def positions(seen: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """A run in a folder: resumed equals uninterrupted, and folders are not mixed up."""
 
+import dataclasses
 import json
 
 import pytest
@@ -52,6 +53,27 @@ def test_a_resumed_run_is_bit_equal(tmp_path, arm, stop_after):
     whole = finish(tmp_path / "whole", arm)
     finish(tmp_path / "cut", arm, stop_after=stop_after)
     resumed = finish(tmp_path / "cut", arm, resume=True)
+    assert facts(tmp_path / "whole") == facts(tmp_path / "cut")
+    pairs = zip(weights(whole), weights(resumed), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("stop_after", [2, 3])
+def test_rare_checkpoints_lose_what_came_after_them_and_nothing_else(
+    tmp_path, stop_after
+):
+    whole = finish(tmp_path / "whole")
+    cut = dataclasses.replace(session(ARM, 0, tmp_path / "cut"), every=3)
+    for number, _ in enumerate(cut.steps(cut.prepare(False)), start=1):
+        if number == stop_after:
+            break
+    kept = sorted(p.stem for p in (tmp_path / "cut" / "checkpoints").glob("*.json"))
+    assert kept == ["step-00000003"] * (stop_after == 3)
+    resumed = dataclasses.replace(session(ARM, 0, tmp_path / "cut"), every=3)
+    done = resumed.prepare(True)
+    assert len(done) == 3 * len(kept)
+    list(resumed.steps(done))
+    assert checkpoint.latest(tmp_path / "cut" / "checkpoints").stem == "step-00000004"
     assert facts(tmp_path / "whole") == facts(tmp_path / "cut")
     pairs = zip(weights(whole), weights(resumed), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
