@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 
 from dapo_lib import plots
 from dapo_lib.candidate.exact import dead_group_probability
@@ -19,6 +20,8 @@ from dapo_lib.objective import clipped_surrogate, divisor
 from dapo_lib.overlong import soft_overlong
 
 L_MAX, L_CACHE, GROUP_SIZE = 24, 8, 16
+HALF = np.array([0.4, 0.31])  # of a box, in the loop's own units
+GAP = np.array([0.025, 0.05])  # between a box and an arrow
 # place of a box in the loop (column, row) and the mechanisms that act there; the
 # filter reads correctness, before the reward is shaped by length
 BOXES = {
@@ -51,6 +54,7 @@ def mechanisms(lang: Lang) -> Figure:
     fig = Figure(figsize=(6.4, 7.6), layout="constrained")
     plots.FigureCanvasAgg(fig)
     fig.dapo_lang = lang
+    fig.get_layout_engine().set(h_pad=0.09, w_pad=0.09)
     grid = fig.add_gridspec(3, 2, height_ratios=[1.15, 1, 1])
     draw_loop(fig.add_subplot(grid[0, :]), lang)
     for number, curves in panels().items():
@@ -102,25 +106,35 @@ def draw_panel(ax: Axes, number: str, curves: Lines, lang: Lang) -> None:
 
 def draw_loop(ax: Axes, lang: Lang) -> None:
     """The six stations of one iteration, clockwise, with the mechanisms' numbers."""
-    ax.set(xlim=(-0.55, 2.55), ylim=(-0.45, 1.5))
+    ax.set(xlim=(-0.55, 2.55), ylim=(-0.4, 1.5))
     ax.set_axis_off()
     places = [place[:2] for place in BOXES.values()]
     for here, there in zip(places, places[1:] + places[:1], strict=True):
         arrow(ax, here, there)
     for name, (x, y, numbers) in BOXES.items():
-        box = {"boxstyle": "round,pad=0.5", "fc": plots.PAPER, "ec": plots.MUTED}
+        ax.add_patch(station(x, y))
         words = label(f"start.box_{name}", lang)
-        ax.text(x, y, words, ha="center", va="center", bbox=box, linespacing=1.3)
+        ax.text(x, y, words, ha="center", va="center", linespacing=1.3)
         for place, number in enumerate(numbers):
-            badge(ax, x - 0.32 + 0.18 * place, y + 0.36, number)
+            badge(ax, x - HALF[0] + 0.03 + 0.15 * place, y + HALF[1] + 0.03, number)
+
+
+def station(x: float, y: float) -> FancyBboxPatch:
+    """A box of the loop around its middle; all of them are alike."""
+    (across, up), look = HALF, {"fc": plots.PAPER, "ec": plots.MUTED, "lw": 1.2}
+    corner = "round,pad=0,rounding_size=0.07"
+    place, shape = (x - across, y - up), (2 * across, 2 * up)
+    return FancyBboxPatch(place, *shape, boxstyle=corner, mutation_aspect=1.7, **look)
 
 
 def arrow(ax: Axes, here: tuple[int, int], there: tuple[int, int]) -> None:
     """From the edge of one box to the edge of the next."""
-    shrink = 34 if here[0] == there[0] else 56
+    way = np.subtract(there, here)
+    edge, gap = way * HALF, way * GAP
     style = {"arrowstyle": "-|>", "color": plots.MUTED, "lw": 1.6}
-    ends = {"shrinkA": shrink, "shrinkB": shrink}
-    ax.annotate("", xy=there, xytext=here, arrowprops={**style, **ends})
+    ends = {"shrinkA": 0, "shrinkB": 0, "mutation_scale": 14}
+    start, end = here + edge + gap, there - edge - gap
+    ax.annotate("", xy=end, xytext=start, arrowprops={**style, **ends})
 
 
 def badge(ax: Axes, x: float, y: float, number: str) -> None:

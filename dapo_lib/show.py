@@ -11,7 +11,10 @@ import re
 import textwrap
 from collections.abc import Callable
 from html import escape
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 
 def source(*functions: Callable[..., Any], docstring: bool = False) -> None:
@@ -49,17 +52,55 @@ def table(rows: Any, *, caption: str = "", digits: int = 3) -> None:
     from IPython.display import display
 
     frame = pd.DataFrame(rows)
-    html = frame.to_html(
-        index=False,
-        border=0,
-        classes="dapo-table",
-        na_rep="–",
-        float_format=lambda v: f"{v:.{digits}f}".replace("-", "\N{MINUS SIGN}"),
+    html = _typeset(frame, digits).to_html(
+        index=False, border=0, classes="dapo-table", na_rep="–"
     )
+    html = _align(html, [_is_words(frame[name]) for name in frame])
     words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     html = f'<figure class="dapo-table-box">{words}<div>{html}</div></figure>'
     text = frame.to_string(index=False, float_format=lambda v: f"{v:.{digits}f}")
     display({"text/html": html, "text/plain": text}, raw=True)
+
+
+def _typeset(frame: Any, digits: int) -> Any:
+    """Numbers and intervals as they are printed: minus signs, commas from five digits.
+
+    >>> import pandas as pd
+    >>> _typeset(pd.DataFrame({"n": [36013], "x": ["[-0.1, 2]"]}), 2).values.tolist()
+    [['36,013', '[−0.1, 2]']]
+    """
+    interval = re.compile(r"[-+\d., %]*\[[-+\d., %]+\]")
+
+    def cell(value: Any) -> Any:
+        if value is None or value != value:
+            return None
+        if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+            whole = isinstance(value, Integral)
+            comma = "," if abs(value) >= 10_000 else ""
+            value = format(value, f"{comma}d" if whole else f"{comma}.{digits}f")
+        elif not isinstance(value, str) or not interval.fullmatch(value):
+            return value  # words stay as they are, an answer such as -34 too
+        return value.replace("-", "\N{MINUS SIGN}")
+
+    return frame.astype(object).map(cell)
+
+
+def _is_words(column: Any) -> bool:
+    """Whether every cell begins with a letter: such a column is set from the left."""
+    return all(re.match(r"[^\W\d_]", v) if isinstance(v, str) else 0 for v in column)
+
+
+def _align(html: str, words: list[bool]) -> str:
+    """Mark the cells of the columns of words for the style sheet."""
+
+    def row(match: re.Match[str]) -> str:
+        cells = re.split(r"(?=<t[dh]\b)", match.group())
+        for i, is_words in enumerate(words, 1):
+            if is_words:
+                cells[i] = re.sub(r"^<t([dh])", r'<t\1 class="dapo-words"', cells[i])
+        return "".join(cells)
+
+    return re.sub(r"<tr\b.*?</tr>", row, html, flags=re.S)
 
 
 def words(rows: list[dict[str, Any]], *, caption: str = "") -> None:

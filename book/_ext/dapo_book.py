@@ -31,6 +31,7 @@ from dapo_lib.publish import (
     languages,
     numbers,
     search,
+    typeset,
 )
 from dapo_lib.publish.home import home
 from dapo_lib.publish.layout import Layout
@@ -212,6 +213,13 @@ def link_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         target += literal
 
 
+def set_type(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """No gap between Chinese words, no line that begins with a comma."""
+    if lang_of(app) == "zh":
+        typeset.close_up(doctree)
+    typeset.hold(doctree)
+
+
 def missing_term(app, env, node: pending_xref, contnode):
     """A term may be written in either language: look its glossary entry up."""
     if node.get("reftype") != "term":
@@ -241,6 +249,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("missing-reference", missing_term)
     app.connect("doctree-resolved", hover)
     app.connect("doctree-resolved", link_code)
+    app.connect("doctree-resolved", set_type, priority=900)  # links are in place
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-skip-member", unwanted)
     app.connect("html-page-context", link_languages, priority=400)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dapo_lib.errors import BadInput, DapoError
 from dapo_lib.labels import label
+from dapo_lib.publish import typeset
 from dapo_lib.publish.layout import LANGS, LANGUAGE_TAGS
 
 NAMES = {"en": "English", "zh": "简体中文"}
@@ -88,13 +89,14 @@ def page_links(pagename: str, lang: str) -> dict[str, object]:
 def tidy(page: Path) -> None:
     """Remove what cannot work: kernel scripts, and font preloads (file:// forbids).
 
-    What stays inline is named by its checksum in the page's policy.
+    Long names in tables get places to break. What stays inline is named by its
+    checksum in the page's policy.
     """
     text = page.read_text(encoding="utf-8")
     for pattern in _DEAD:
         text = re.sub(pattern, "", text, flags=re.S)
     text = text.replace('onclick="window.print()"', "data-print")  # dapo.js listens
-    page.write_text(seal(text), encoding="utf-8")
+    page.write_text(seal(typeset.breakable(text)), encoding="utf-8")
 
 
 def seal(text: str) -> str:
