@@ -21,7 +21,7 @@ class AdvantageExplorer(DapoWidget):
     `shaping` is on). Source: paper Eq 9, 11.
 
     >>> AdvantageExplorer(correct=[1, 0, 0, 0], group_size=4).describe("en")
-    'With 1 of 4 answers right, a right one gets 1.50 and a wrong one -0.50.'
+    'With 1 of 4 answers right, a right one gets 1.50 and a wrong one −0.50.'
     """
 
     name = "advantage"
@@ -45,7 +45,6 @@ class AdvantageExplorer(DapoWidget):
         value = group_advantages(
             2 * right - 1, torch.zeros(len(right)), ddof=self.ddof, eps=self.eps
         )
-        up, down = float(value.max()), float(value.min())
-        return self.words(
-            "describe", lang, k=k, G=len(marks), up=f"{up:.2f}", down=f"{down:.2f}"
-        )
+        up, down = f"{value.max():.2f}", f"{-value.min():.2f}"
+        down = f"\N{MINUS SIGN}{down}"  # as the drawing writes it
+        return self.words("describe", lang, k=k, G=len(marks), up=up, down=down)

@@ -54,7 +54,7 @@ class VerifierExplorer(DapoWidget):
     """A response, a ground-truth answer and a mode -> verdict, reading, reason.
 
     >>> VerifierExplorer(response="Answer: 3 4", reference="34").describe("en")[:60]
-    'The verifier reads “3 4” and says: Refused: more than one va'
+    'The verifier reads “3 4”. Refused: more than one value. Blan'
     """
 
     name = "verifier"
