@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,49 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def sole_writer(out: Path | str, *, folder: bool) -> Iterator[None]:
+    """Hold `out`, a folder or a file to be, as the only process that writes it.
+
+    An operating system's lock on `.lock` in the folder (`.NAME.lock` beside a file): it
+    dies with the process, so that a killed one is not in the way. What was made for it
+    alone is removed at the end. Raises ``BadInput`` at once where another holds it, or
+    where nothing can be written.
+    """
+    from filelock import FileLock, Timeout
+
+    out = Path(out)
+    place = out if folder else out.parent
+    path = place / (".lock" if folder else f".{out.name}.lock")
+    made: list[Path] = []
+    try:
+        made += [p for p in (place, *place.parents) if not p.exists()]
+        place.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BadInput(
+            f"--out: another run is writing {out}; wait until it has ended, or choose "
+            "another --out"
+        ) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        _remove_empty(made)
+        raise _not_written(out, error) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps a file that is open
+            path.unlink()
+        lock.release()
+        _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for folder in folders:  # the deepest first
+        with contextlib.suppress(OSError, ValueError):
+            folder.rmdir()
 
 
 def check_writable(path: Path | str) -> None:

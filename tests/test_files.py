@@ -7,7 +7,13 @@ import random
 import pytest
 
 from dapo_lib.errors import BadInput, DamagedFile
-from dapo_lib.files import check_writable, read_json, write_bytes, write_json
+from dapo_lib.files import (
+    check_writable,
+    read_json,
+    sole_writer,
+    write_bytes,
+    write_json,
+)
 
 PAYLOAD = {"metrics": {"accuracy": 0.7578125}, "seeds": [1, 2], "text": "裁剪"}
 
@@ -80,3 +86,38 @@ def test_the_text_on_disk_is_plain_sorted_json(tmp_path):
     write_json(tmp_path / "a.json", "s/1", PAYLOAD)
     body = json.loads((tmp_path / "a.json").read_text())
     assert list(body) == sorted(body)
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_one_writer_at_a_time_and_then_the_next(tmp_path, folder):
+    out = tmp_path / "new" / "run"
+    with sole_writer(out, folder=folder):
+        assert len(list(tmp_path.rglob(".*lock"))) == 1
+        for same in (out, tmp_path / "new" / ".." / "new" / "run"):
+            with (
+                pytest.raises(BadInput, match=r"--out: another run is writing .*run; "),
+                sole_writer(same, folder=folder),
+            ):
+                raise AssertionError("entered")
+        with sole_writer(tmp_path / "other", folder=folder):  # not in the way
+            pass
+    assert os.listdir(tmp_path) == []  # nothing written: nothing is left
+    with pytest.raises(KeyError), sole_writer(out, folder=folder):
+        write_bytes(out / "a" if folder else out, b"kept")
+        raise KeyError
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [
+        "a" if folder else "run"
+    ]
+    with sole_writer(out, folder=folder):
+        pass
+
+
+def test_a_place_that_cannot_be_held_is_named(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for out in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / "a\0b"):
+        with (
+            pytest.raises(BadInput, match=r"cannot write .*; choose"),
+            sole_writer(out, folder=True),
+        ):
+            raise AssertionError("entered")
+    assert os.listdir(tmp_path) == ["file"]

@@ -118,26 +118,37 @@ def train(
     out: Out = None,
 ) -> None:
     """Train one policy and print untrained -> trained; --out writes it as JSON."""
-    from dapo_lib.files import check_writable
+    from contextlib import nullcontext
+
+    from dapo_lib.files import check_writable, sole_writer
 
     check_ranges(context, RANGES)
+    used, where = _used(setting, recipe)
+    reject_unused(context, used, where)
     options = dict(context.params)
-    if setting == "lm":
-        reject_unused(context, LANGUAGE, "the lm setting")
-        _language(options)
-        return
-    if setting == "hf":
-        reject_unused(context, HUGGING_FACE, "the hf setting")
-        _hugging_face(context, options)
-        return
-    if out is not None:
+    folder = setting != "candidate"
+    if out is not None and not folder:
         check_writable(out)
+    with nullcontext() if out is None else sole_writer(out, folder=folder):
+        if setting == "lm":
+            _language(options)
+        elif setting == "hf":
+            _hugging_face(context, options)
+        elif recipe == "seed":
+            _seed(options)
+        else:
+            _derivation(options)
+
+
+def _used(setting: str, recipe: str) -> tuple[set[str], str]:
+    """The options that do something in a setting, and its name in a message."""
+    if setting == "lm":
+        return LANGUAGE, "the lm setting"
+    if setting == "hf":
+        return HUGGING_FACE, "the hf setting"
     if recipe == "seed":
-        reject_unused(context, SEED, "the seed recipe")
-        _seed(options)
-    else:
-        reject_unused(context, DERIVATION, "the derivation recipe")
-        _derivation(options)
+        return SEED, "the seed recipe"
+    return DERIVATION, "the derivation recipe"
 
 
 def _seed(options: dict[str, Any]) -> None:

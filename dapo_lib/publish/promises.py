@@ -25,7 +25,12 @@ PROMISES: dict[str, tuple[str, ...]] = {
     "resume": ("test_checkpoint", "experiments.test_session", "soak.test_kill"),
     "repeat": ("publish.test_reference", "soak.test_threads"),
     "damage": ("test_files", "hostile.test_damaged"),
-    "disk": ("hostile.test_disk", "experiments.test_sweep", "soak.test_disk"),
+    "disk": (
+        "hostile.test_disk",
+        "hostile.test_two_runs",
+        "experiments.test_sweep",
+        "soak.test_disk",
+    ),
     "starve": ("hostile.test_starvation", "soak.test_memory"),
     "input": ("hostile.test_inputs", "hostile.test_paths", "cli", "engines"),
     "pages": ("hostile.test_pages", "widgets.test_host", "publish.test_outputs"),
