@@ -176,9 +176,10 @@ def _parquet(path: Path) -> list[Any]:
 def _saved(place: Path) -> Iterable[Any]:
     datasets = _datasets(f"{place}: a saved data set")
     try:
-        return _split(datasets.load_from_disk(str(place)), "train")
+        found = datasets.load_from_disk(str(place))
     except Exception as error:  # whatever a broken folder raises
         raise _unreadable(f"{place}: datasets cannot load it", error) from None
+    return _split(str(place), found, "train", f"give {place}/SPLIT")
 
 
 def _by_name(path: str) -> Iterable[Any]:
@@ -186,9 +187,10 @@ def _by_name(path: str) -> Iterable[Any]:
     datasets = _datasets(f"{path}: no such file, and a data set's name")
     name, config, split = [*path.split(":"), "", "", ""][:3]
     try:
-        return _split(datasets.load_dataset(name, config or None), split)
+        found = datasets.load_dataset(name, config or None)
     except Exception as error:  # whatever the hub answers
         raise _unreadable(f"{path}: no such file, and datasets says", error) from None
+    return _split(path, found, split or "train", "give NAME:CONFIG:SPLIT")
 
 
 def _datasets(what: str) -> Any:
@@ -201,13 +203,13 @@ def _datasets(what: str) -> Any:
     return datasets
 
 
-def _split(found: Any, split: str) -> Iterable[Any]:
-    """One split of several; by default ``train``."""
+def _split(where: str, found: Any, split: str, remedy: str) -> Iterable[Any]:
     if not isinstance(found, dict):
         return found
-    if (split or "train") not in found:
-        raise BadInput(f"no split {split or 'train'!r} in it, only {', '.join(found)}")
-    return found[split or "train"]
+    if split not in found:
+        has = ", ".join(found)
+        raise BadInput(f"{where}: no split {split!r}, only {has}; {remedy}")
+    return found[split]
 
 
 def _unreadable(what: str, error: Exception) -> BadInput:

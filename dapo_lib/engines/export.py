@@ -80,10 +80,15 @@ def notes(run: Run, engine: table.Engine, verdict: str) -> str:
         f"{run.hardware.gpus_per_node} train.py",
         "verl": "bash launch.sh",
     }
+    later = {  # verl's resume_mode is auto
+        "trl": "`train.py --resume`, from the newest whole checkpoint",
+        "verl": "the same command, from the newest checkpoint",
+    }
     lines = [
         f"# {run.name} on {engine}",
         "",
         f"Start: `{starts[engine]}`",
+        f"Stopped? {later[engine]}.",
         f"Tested with {engine} {tested}. `dapo check-config` says of it: {verdict}.",
         f"Options by {engine}'s own names: `run.yaml`, `extra.{engine}`.",
     ]

@@ -12,24 +12,29 @@ Left out: images, tools, and vLLM's correction of log-probabilities. Needs the e
 from __future__ import annotations
 
 import json
+import os
+import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import trl
-from accelerate.utils import gather_object
+from accelerate.utils import DistributedType, gather_object
 from torch import Tensor
 from torch.nn.functional import pad
 
 from dapo_lib.advantage import group_advantages
 from dapo_lib.data.order import drawn
 from dapo_lib.engines.table import table
-from dapo_lib.errors import expect
+from dapo_lib.errors import BadInput, expect
+from dapo_lib.files import write_bytes
 from dapo_lib.rollout import Prompts, Rollout
 from dapo_lib.sampling import DynamicSampler, Ledger
 
 STATE = "dynamic_sampling.json"
+WHOLE = "trainer_state.json"  # what TRL writes last into a checkpoint
 SHOWN = (
     "rounds", "prompts_drawn", "all_right", "all_wrong", "kept", "surplus",
     "tokens_generated", "tokens_used",
@@ -40,10 +45,30 @@ def check_world(args: Any, devices: int) -> None:
     """Raise ``BadInput`` where another number of processes runs than was planned.
 
     A launcher that was told of no device starts one process without a word, and the
-    batch would be another.
+    batch would be another. Says so where accelerate takes DDP for FSDP, as on CPUs.
     """
     world = args.world_size
     expect(world == devices, "processes", world, f"{devices}, as the run was exported")
+    asked = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    if asked and args.process_index == 0:
+        kind = args.distributed_state.distributed_type
+        if kind in (DistributedType.NO, DistributedType.MULTI_CPU):
+            print("FSDP: accelerate shards on GPUs only; here every process has it all")
+
+
+def newest_checkpoint(args: Any, arguments: Sequence[str] | None = None) -> str | None:
+    """The newest whole checkpoint if the script was given ``--resume``, else None.
+
+    A checkpoint that a killed run left half written is passed over; without a whole one
+    the run starts anew. Raises ``BadInput`` on other arguments.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given not in ([], ["--resume"]):
+        raise BadInput(f"arguments: got {given}, expected none or --resume")
+    folders = Path(args.output_dir).glob("checkpoint-*") if given else ()
+    whole = [f for f in folders if (f / WHOLE).is_file()]
+    newest = max(whole, key=lambda f: int(f.name.partition("-")[2]), default=None)
+    return None if newest is None else str(newest)
 
 
 class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
@@ -52,10 +77,10 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
     The first reward function is the rule reward (above 0: right); the filter reads it
     alone, never a shaped sum. `max_rounds`, `on_exhausted` (``error`` or ``partial``)
     and `oversample` as in :class:`DynamicSampler`. Prompts come from the data set in an
-    order that `args.seed` fixes; the cursor is saved with every checkpoint. They are
-    drawn in multiples of `draw_multiple` (the number of processes), what is too much is
-    surplus: with a multiple given, the number of processes changes nothing. `ledger` is
-    the last batch's, `total` the run's.
+    order that `args.seed` fixes; the cursor and the run's ledger are saved with every
+    checkpoint. They are drawn in multiples of `draw_multiple` (the number of
+    processes), what is too much is surplus: with a multiple given, the number of
+    processes changes nothing. `ledger` is the last batch's, `total` the run's.
     """
 
     def __init__(
@@ -104,6 +129,16 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
         mean = args.loss_type in ("dapo", "cispo") or on_exhausted == "error"
         wanted = "loss_type='dapo': other means count the missing rows"
         expect(mean, "on_exhausted", on_exhausted, wanted)
+        updates = args.steps_per_generation * self.num_iterations
+        updates = max(updates // args.gradient_accumulation_steps, 1)
+        whole = args.save_steps >= 1  # below, it is a share of the run
+        if args.save_strategy == "steps" and whole and args.save_steps % updates:
+            warnings.warn(
+                f"save_steps={args.save_steps:g}: a run resumed in the middle of a "
+                "batch drops the rest of it; take a multiple of its "
+                f"{updates} updates",
+                stacklevel=3,
+            )
 
     def _generate_and_score_completions(self, inputs: list[Any]) -> dict[str, Any]:
         """A full batch of groups with signal; this process's share of its rows."""
@@ -273,16 +308,27 @@ class DynamicSamplingGRPOTrainer(trl.GRPOTrainer):
                 metrics[f"dynamic_sampling/reward_{side}"].append(reward / count)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
         folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
-        if self.args.should_save and folder.is_dir():
-            (folder / STATE).write_text(json.dumps({"cursor": self.cursor}))
+        if self.args.should_save:  # first: TRL's last file says that all are there
+            total = {
+                k: torch.as_tensor(v).tolist() for k, v in vars(self.total).items()
+            }
+            plain = {"cursor": self.cursor, "total": total}
+            write_bytes(folder / STATE, json.dumps(plain).encode())
+        super()._save_checkpoint(model, trial)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         path = Path(checkpoint or ".") / STATE
-        if checkpoint and path.is_file():
-            self.cursor = int(json.loads(path.read_text())["cursor"])
+        if checkpoint is None:
+            return
+        if not path.is_file():
+            raise BadInput(f"{path}: missing; this checkpoint has no dynamic sampling")
+        saved = json.loads(path.read_text())
+        self.cursor = int(saved["cursor"])
+        exhausted = bool(saved["total"].pop("exhausted"))
+        sums = {k: torch.tensor(v).double() for k, v in saved["total"].items()}
+        self.total = Ledger(**sums, exhausted=exhausted)
 
 
 def _check_version() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from dapo_lib.conformance.ask import Adapter
 from dapo_lib.conformance.environments import ADAPTERS, prepare
@@ -274,3 +275,143 @@ def test_our_own_loop_trains_a_hugging_face_model(tiny, tmp_path):
     parity += ["no:cacheprovider", "--import-mode=importlib"]
     call([*parity, ROOT / "tests" / "lm" / "test_huggingface.py"], cwd=ROOT)
     note("trl", hugging_face="trained from a folder; parity tests passed")
+
+
+def handed_over(tiny, out: Path) -> Path:
+    """An export for two processes: 4 rollouts of 2 updates, a checkpoint every 2."""
+    run = small(tiny).model_dump(mode="json")
+    run["schedule"] |= {"rollouts": 4, "minibatches": 2}
+    run["hardware"]["save_every"] = 2
+    export(Run(**run), "trl", out)
+    return out
+
+
+def launched(folder: Path, *options: object, start: list | None = None) -> dict:
+    """The exported script on two processes; the record of what it did."""
+    record = folder / "record.json"
+    start = torchrun(2) if start is None else start
+    call([*start, PEERS / "exported.py", record, *options], cwd=folder)
+    found = json.loads(record.read_text())
+    assert found["world"] == 2
+    return found
+
+
+def sharded(folder: Path) -> list[object]:
+    """accelerate's launcher with the exported FSDP configuration."""
+    launcher = [python("trl"), "-m", "accelerate.commands.launch"]
+    return [*launcher, "--config_file", folder / "fsdp.yaml"]
+
+
+def final(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "runs/laptop/final/model.safetensors")
+
+
+def same(one: dict, other: dict) -> bool:
+    """Bit-equal tensors of the same names."""
+    return one.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in one.items()
+    )
+
+
+@pytest.fixture(scope="module")
+def straight(tiny, tmp_path_factory):
+    """The exported script on two processes, from end to end."""
+    folder = handed_over(tiny, tmp_path_factory.mktemp("straight") / "x")
+    return folder, launched(folder)
+
+
+def test_a_resumed_trl_run_sees_every_prompt_once(tiny, straight, tmp_path):
+    whole, facts = straight
+    folder = handed_over(tiny, tmp_path / "x")
+    first = launched(folder, "--stop", 5)  # one update after the checkpoint
+    assert first["updates"] == 5
+    checkpoint = folder / "runs/laptop/checkpoint-4"
+    cursor = json.loads((checkpoint / "dynamic_sampling.json").read_text())["cursor"]
+    checkpoint.with_name("checkpoint-6").mkdir()  # killed while it was written
+    second = launched(folder, "--resume")
+    before = [draw for draw in first["drawn"] if draw[0][0] < cursor]
+    assert second["drawn"][0][0][0] == cursor and len(before) < len(first["drawn"])
+    assert before + second["drawn"] == facts["drawn"]
+    assert second["total"] == facts["total"]  # the ledger of both parts
+    assert facts["total"]["all_wrong"][0] > 0
+    numbers = [i for ids, _ in facts["drawn"] for i in ids]
+    assert numbers == list(range(facts["cursor"]))
+    assert same(final(folder), final(whole))
+    note("trl", resumed="2 + 2 rollouts as 4: prompts, ledger, weights bit-equal")
+
+
+def test_the_exported_script_runs_sharded(tiny, straight, tmp_path):
+    whole, facts = straight
+    folder = handed_over(tiny, tmp_path / "x")
+    start = sharded(folder)
+    first = launched(folder, "--fsdp", "--stop", 4, start=start)
+    second = launched(folder, "--fsdp", "--resume", start=start)
+    for found in (first, second):
+        assert (found["kind"], found["sharded"]) == ("FSDP", ["DTensor"])
+    assert facts["sharded"] == ["Parameter"]
+    assert first["drawn"] + second["drawn"] == facts["drawn"]
+    a, b = (flat(final(x)[k] for k in final(whole)) for x in (whole, folder))
+    difference = float((a - b).norm() / a.norm())
+    note("trl", fsdp="2 gloo processes, resumed", fsdp_against_ddp=difference)
+    assert difference < 1e-5
+
+
+def test_where_accelerate_takes_ddp_for_fsdp_the_script_says_so(tiny, tmp_path):
+    folder = handed_over(tiny, tmp_path / "x")
+    said = call([*sharded(folder), "train.py"], cwd=folder)
+    assert said.count("FSDP: accelerate shards on GPUs only") == 1
+    assert (folder / "runs/laptop/final/model.safetensors").is_file()
+
+
+def hf_command(tiny) -> list[str]:
+    said = "train --setting hf --offline --config laptop --group-size 8 --iterations 6"
+    changes = ["data.prompt={question}", "hardware.save_every=2"]
+    changes += [f"data.validation={tiny / 'problems.jsonl'}", "evaluation.top_p=1e-6"]
+    command = [*said.split(), "--model", str(tiny / "model")]
+    command += ["--data", str(tiny / "problems.jsonl")]
+    return command + [x for change in changes for x in ("--set", change)]
+
+
+def hf_result(folder: Path) -> tuple[list[dict], dict, bytes]:
+    """Records without the clock, the last checkpoint's tensors, the saved model."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    rows = [{**json.loads(line), "cpu_seconds": 0} for line in lines]
+    newest = max((folder / "checkpoints").glob("*.safetensors"))
+    model = (folder / "model" / "model.safetensors").read_bytes()
+    return rows, load_file(newest), model
+
+
+def test_kills_change_nothing_in_our_own_loop_on_a_hugging_face_model(tiny, tmp_path):
+    kills = ROOT / "tests" / "soak" / "kills.py"
+    command = [python("trl"), kills, 3, 2, 0, *hf_command(tiny)]
+    said = call([*command, "--out", tmp_path / "{}", "--resume"])
+    found = json.loads(said.splitlines()[-1])
+    assert found["killed"] >= 6
+    rows, tensors, model = hf_result(tmp_path / "whole")
+    assert [r["rollout"] for r in rows] == list(range(7))
+    assert sum(r.get("rounds", 0) for r in rows) > 6  # there was something to refill
+    for n in range(found["runs"]):
+        other_rows, others, other_model = hf_result(tmp_path / f"run-{n}")
+        assert other_rows == rows
+        assert same(others, tensors) and other_model == model
+    # at top_p 1e-6 all answers to a question are the same one
+    assert all(r["eval_pass"] == r["eval_accuracy"] for r in rows if "eval_pass" in r)
+    note("trl", hugging_face_resume=f"{found['killed']} kills, bit-equal")
+
+
+def test_prompts_from_what_datasets_saves_and_names_without_a_network(tiny):
+    found = result(call([python("trl"), PEERS / "data_folders.py", tiny]))
+    for name, count in (
+        ("rows", 6), ("splits", 6), ("one split", 2), ("parquet", 6), ("lines", 6),
+    ):  # fmt: skip
+        assert found[name]["code"] == 0, found[name]
+        assert f": {count} questions, 0 left out" in found[name]["out"][0]
+    for name, said in (
+        ("no train", "no split 'train', only test, dev; give"),
+        ("half", "datasets cannot load it"),
+        ("name", "openai/gsm8k:main:train: no such file, and datasets says"),
+    ):
+        assert found[name]["code"] == 2 and found[name]["out"] == []
+        (line,) = found[name]["error"]
+        assert line.startswith("dapo: error: ") and said in line
+    note("trl", prompts="data sets saved, Parquet, JSON lines; a name offline: exit 2")

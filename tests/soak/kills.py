@@ -18,10 +18,7 @@ import signal
 import sys
 import time
 
-from dapo_lib.candidate import recipe
 from dapo_lib.cli import main
-from dapo_lib.data.embedded import load_embedded
-from dapo_lib.experiments import candidate, language  # noqa: F401  for the forks
 
 
 def begin(arguments: list[str]) -> int:
@@ -44,8 +41,18 @@ def ended(pid: int, deadline: float) -> int | None:
     return None
 
 
-def warm() -> None:
+def warm(command: list[str]) -> None:
     """What a run prepares before it trains, kept in memory for all the forks."""
+    if "hf" in command:  # in an environment of its own, which lacks the rest
+        import transformers  # noqa: F401
+
+        from dapo_lib.experiments import huggingface  # noqa: F401
+
+        return
+    from dapo_lib.candidate import recipe
+    from dapo_lib.data.embedded import load_embedded
+    from dapo_lib.experiments import candidate, language  # noqa: F401
+
     data = load_embedded()
     recipe.prepare(data.train, data.test, "verify")
 
@@ -70,7 +77,7 @@ def killed(kills: int, seconds: float, rng: random.Random, command: list[str]) -
 
 def run(runs: int, kills: int, seed: int, command: list[str]) -> dict:
     """Runs until each was killed so often or had ended; how often, and the seconds."""
-    warm()
+    warm(command)
     rng, began = random.Random(seed), time.monotonic()
     killed(0, 0, rng, named(command, "whole"))
     seconds, found, number = time.monotonic() - began, [], 0
