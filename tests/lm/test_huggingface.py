@@ -7,13 +7,14 @@ import torch
 
 from dapo_lib.algorithm import Algorithm
 from dapo_lib.errors import BadInput
-from dapo_lib.lm.huggingface import HuggingFacePolicy
+from dapo_lib.lm import hf_memory
+from dapo_lib.lm.huggingface import HuggingFacePolicy, nucleus
 from dapo_lib.lm.packing import log_prob
 from dapo_lib.lm.qwen2 import from_qwen2, their_state
 from dapo_lib.lm.sampler import by_exponential_race, sample
 from dapo_lib.lm.tasks import DigitSum
 from dapo_lib.rollout import Prompts
-from dapo_lib.train import Schedule, start, train
+from dapo_lib.train import Schedule, accumulate, start, train
 
 transformers = pytest.importorskip("transformers", reason="needs the extra `hf`")
 
@@ -122,3 +123,85 @@ def test_left_padding_changes_nothing(qwen2):
 def test_what_cannot_work_is_refused(qwen2, options, said):
     with pytest.raises(BadInput, match=said):
         policy(qwen2, **options)
+
+
+def ragged(model, **options):
+    """A policy whose prompts differ in length, so that a split pads otherwise."""
+
+    def prompt_ids(index):
+        return [TASK.prompts[i, -(2 + int(i) % 5) :].tolist() for i in index]
+
+    return HuggingFacePolicy(
+        model, prompt_ids, **({"l_max": 12, "eos": [EOS], "pad": PAD} | options)
+    )
+
+
+def losses_and_gradients(policy, batch, splits, reduction):
+    algorithm = Algorithm(reduction=reduction)
+    schedule = Schedule(l_max=12, micro_batches=splits)
+    for parameter in policy.parameters():
+        parameter.grad = None
+    advantage = torch.linspace(-0.2, 1, len(batch)).roll(3)  # no sum near 0
+    found = accumulate(algorithm, schedule, policy, batch, advantage, batch.mask)
+    flat = [p.grad.flatten().double() for p in policy.parameters()]
+    return float(found["loss"]), torch.cat(flat)
+
+
+# the order of a float32 sum is worth 8e-7; in float64 nothing but the formula is left
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 3e-6), ("float64", 1e-12)])
+@pytest.mark.parametrize("reduction", ["token_mean", "seq_mean"])
+def test_the_split_that_memory_asks_for_changes_no_loss_and_no_gradient(
+    qwen2, monkeypatch, reduction, dtype, bound
+):
+    model = copy.deepcopy(qwen2).to(getattr(torch, dtype))
+    p = ragged(model)
+    index = torch.arange(6)
+    prompts = Prompts(index, index, index * 0)
+    batch = p.sample(prompts, 4, torch.Generator().manual_seed(2))
+    with torch.no_grad():  # ratios other than 1, some clipped
+        for i, parameter in enumerate(model.parameters()):
+            parameter += 0.02 * torch.randn(
+                parameter.shape, generator=torch.Generator().manual_seed(i)
+            )
+    each = hf_memory.pass_bytes(model.config, 20)
+    taken = hf_memory.state_bytes(model.num_parameters())
+    loss, gradient = losses_and_gradients(p, batch, 1, reduction)
+    chosen = set()
+    for room in (24, 13, 7, 5, 1):  # responses that the free memory has room for
+        free = taken + int((room + 0.5) * each / hf_memory.SHARE)
+        monkeypatch.setattr(hf_memory, "free_bytes", lambda _, free=free: free)
+        splits = hf_memory.micro_batches(
+            model, responses=24, tokens=20, dtype=torch.float32
+        )
+        chosen.add(splits)
+        again, other = losses_and_gradients(p, batch, splits, reduction)
+        assert abs(again - loss) <= 1e-6 * abs(loss)
+        assert float((other - gradient).norm() / gradient.norm()) <= bound
+    assert chosen == {1, 2, 4, 5, 24}
+
+
+def test_the_nucleus_is_transformers_own():
+    logits = torch.randn(50, 20, generator=torch.Generator().manual_seed(0)) * 3
+    for top_p in (0.1, 0.7, 0.95):
+        theirs = transformers.TopPLogitsWarper(top_p)(None, logits)
+        ours = nucleus(logits.softmax(-1), top_p)
+        assert torch.equal(ours > 0, theirs.isfinite())
+
+
+def test_top_p_narrows_what_is_sampled_and_nothing_that_is_scored(qwen2):
+    wide, narrow = policy(qwen2), policy(qwen2, top_p=0.5)
+    index = torch.arange(20)
+    prompts = Prompts(index, index, index * 0)
+    outside = {}
+    for name, p in (("wide", wide), ("narrow", narrow)):
+        found = p.sample(prompts, 8, torch.Generator().manual_seed(5))
+        with torch.no_grad():
+            scored = wide.log_prob(found)
+        assert float((scored - found.log_prob_old).abs().max()) <= 9e-6
+        # of the first token all probabilities are known
+        ids = torch.tensor([TASK.prompts[i].tolist() for i in found.index])
+        with torch.no_grad():
+            first = qwen2(ids).logits[:, -1].softmax(-1)
+        likely = nucleus(first, 0.5).gather(1, found.tokens[:, :1])
+        outside[name] = int((likely == 0).sum())
+    assert outside["narrow"] == 0 and outside["wide"] > 20
