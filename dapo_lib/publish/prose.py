@@ -23,9 +23,28 @@ def read(path: Path) -> Notebook:
         notebook = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DamagedFile(f"{path.name}: not a notebook; restore it") from error
-    if not isinstance(notebook, dict) or "cells" not in notebook:
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
         raise DamagedFile(f"{path.name}: not a notebook; restore it")
+    for number, cell in enumerate(cells, start=1):
+        if not _is_cell(cell):
+            raise DamagedFile(f"{path.name}, cell {number}: not a cell; restore it")
     return notebook
+
+
+def _is_cell(cell: Any) -> bool:
+    """Whether all that we read of a cell is there, and of its kind."""
+    if not isinstance(cell, dict):
+        return False
+    text, about = cell.get("source"), cell.get("metadata", {})
+    lines = text if isinstance(text, list) else [text]
+    marks = about.get("tags", []) if isinstance(about, dict) else None
+    return (
+        cell.get("cell_type") in ("code", "markdown", "raw")
+        and all(isinstance(line, str) for line in lines)
+        and isinstance(marks, list)
+        and all(isinstance(mark, str) for mark in marks)
+    )
 
 
 def source(cell: Cell) -> str:

@@ -159,6 +159,29 @@ def test_source_notebooks(tmp_path, damaged, monkeypatch):
         assert changed or _cells(path) == _cells(source)
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        None,
+        {"source": "x"},
+        {"cell_type": "cnde", "source": "x"},
+        {"cell_type": "code"},
+        {"cell_type": "code", "source": 1},
+        {"cell_type": "code", "source": ["x", None]},
+        {"cell_type": "code", "source": "x", "metadata": []},
+        {"cell_type": "code", "source": "x", "metadata": {"tags": {"a": 1}}},
+    ],
+)
+def test_a_cell_that_is_none_is_named(tmp_path, cell):
+    path = tmp_path / "a.ipynb"
+    good = {"cell_type": "raw", "source": ["a", "b"], "metadata": {"tags": ["t"]}}
+    path.write_text(json.dumps({"cells": [good]}))
+    assert prose.read(path)["cells"] == [good]
+    path.write_text(json.dumps({"cells": [good, cell]}))
+    with pytest.raises(DamagedFile, match=r"a\.ipynb, cell 2: not a cell"):
+        prose.read(path)
+
+
 def _cells(path: Path):
     cells = prose.read(path)["cells"]
     return [(c["cell_type"], prose.source(c), prose.tags(c)) for c in cells]
