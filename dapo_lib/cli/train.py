@@ -13,7 +13,6 @@ import typer
 from dapo_lib.cli import app
 from dapo_lib.cli.options import (
     AlgorithmName,
-    DataFolder,
     Offline,
     Out,
     check_ranges,
@@ -80,7 +79,13 @@ def train(
     eps_low: Annotated[float | None, typer.Option(help="lower clip, 0 to 1")] = None,
     eps_high: Annotated[float | None, typer.Option(help="upper clip, >= 0")] = None,
     lr: Annotated[float | None, typer.Option(help="learning rate [recipe's]")] = None,
-    data: DataFolder = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="GSM8K folder (train.jsonl, test.jsonl) [env DAPO_DATA]; hf: a file, "
+            "a folder or a data set's name [config's]"
+        ),
+    ] = None,
     offline: Offline = False,
     arm: Annotated[
         str | None, typer.Option(help="lm: an arm of `dapo experiments list`")

@@ -117,6 +117,8 @@ def _missing(path: str, number: int, row: Any, wanted: str) -> str:
 def _rows(path: str) -> Iterator[tuple[str, int, Any]]:
     """Every row with the name of what it stands in and its number there, from 1."""
     place = Path(path)
+    if not place.exists() and place.suffix in (".jsonl", ".json", ".parquet"):
+        raise BadInput(f"{path}: no such file")  # and no data set's name
     if not place.exists():
         parts = {path: _by_name(path)}
     elif place.is_dir():

@@ -59,9 +59,13 @@ def test_what_cannot_be_read_says_where(tmp_path, text, error, said):
         read_questions(path)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(BadInput, match="no such file"):
-        read_questions(tmp_path / "none.jsonl")
+@pytest.mark.parametrize("name", ["none.jsonl", "none.parquet", "none.json"])
+def test_a_missing_file_is_named_and_looked_for_nowhere_else(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(BadInput, match=r"no such file$"):
+        read_questions(tmp_path / name)
 
 
 def test_a_folder_is_its_files_and_of_several_splits_the_train_files(tmp_path):
