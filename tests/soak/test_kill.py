@@ -23,6 +23,11 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 KILLS = 20
 
 
+def heed_interrupts() -> None:
+    """As at a terminal: below `nohup` or `&` a process is born deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass(frozen=True)
 class Setting:
     """One of the two settings as a command; `name` is what --out is called."""
@@ -40,6 +45,7 @@ class Setting:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
+            preexec_fn=heed_interrupts,
         )
 
     def finish(self, folder: Path) -> None:
