@@ -29,9 +29,11 @@ export function swarm(values, gap) {
 
 const letter = (i) => String.fromCharCode(65 + i);
 
-// "−A−B" under the dots of the set without leaks A and B
-const mark = (runs, set, all) =>
-  runs.leaks.map((l, i) => (set.removed.includes(l.key) ? `−${letter(i)}` : "")).join("") || all;
+// "−AB" under the dots of the set without leaks A and B: as short as a phone needs
+const mark = (runs, set, all) => {
+  const gone = runs.leaks.map((l, i) => (set.removed.includes(l.key) ? letter(i) : "")).join("");
+  return gone ? `−${gone}` : all;
+};
 
 function build(ui) {
   const { runs } = ui;
@@ -63,7 +65,7 @@ function draw(ui) {
     s.values.forEach((v, i) => p.dot(at + offsets[i] * step, v, here ? "f1" : "f0 faint", here ? 4.5 : 3.5));
     if (Number.isFinite(s.low)) p.line([[at, s.low], [at, s.high]], here ? "c2" : "c0 faint");
     p.line([[at - 0.22, s.mean], [at + 0.22, s.mean]], here ? "c2" : "c0 faint");
-    if (here) p.note(at, s.high ?? s.mean, fmt(s.mean, 3), "ink", "start", -8, 12);
+    if (here) p.note(at, Math.max(...s.values), fmt(s.mean, 3), "ink", "middle", -10);
   });
   const names = set.removed.map((n) => ui.say(runs.leaks.find((l) => l.key === n)?.label)).join(ui.t("comma"));
   const text = ui.t(set.removed.length ? "summary" : "summary_none", {

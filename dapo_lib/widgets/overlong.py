@@ -19,7 +19,7 @@ class OverlongExplorer(DapoWidget):
     EOS counted. Raises ``BadInput`` unless l_cache <= l_max. Source: Eq 13, sec. 3.4.
 
     >>> OverlongExplorer().describe("en")[:56]
-    'The penalty starts after 16,384 tokens and reaches -1 at'
+    'The penalty starts after 16,384 tokens and reaches −1 at'
     """
 
     name = "overlong"
