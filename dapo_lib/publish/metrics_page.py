@@ -5,6 +5,8 @@ Left out: the page's prose, which includes what is written here (book/*/metrics.
 
 from __future__ import annotations
 
+import json
+import re
 from html import escape
 
 from dapo_lib.errors import DapoError
@@ -45,13 +47,26 @@ def page(rows: list[Row], lang: Lang, layout: Layout) -> str:
     for notebook in dict.fromkeys(row.notebook for row in rows):
         own = [row for row in rows if row.notebook == notebook]
         own.sort(key=lambda row: row.record.name)
-        head = f"## {{doc}}`/notebooks/{notebook}`"
+        head = f"## {chapter_link(layout, notebook, lang)}"
         anchor = f"(metrics-{notebook.replace('_', '-')})="
         parts.append(f"{anchor}\n{head}\n\n{_table(own, lang)}")
     notebooks = list(dict.fromkeys(row.notebook for row in rows))
     parts += [experiments(lang), seed_table(lang)]
     parts += [_times(layout, notebooks, lang), _provenance(lang)]
     return "\n\n".join(parts) + "\n"
+
+
+def chapter_link(layout: Layout, notebook: str, lang: Lang) -> str:
+    """A link that names its chapter, so that a page's contents can show the name."""
+    path = layout.notebooks / f"{notebook}.ipynb"
+    target = f"/notebooks/{notebook}"
+    cells = json.loads(path.read_text("utf-8"))["cells"] if path.is_file() else []
+    for cell in cells:
+        if f"lang-{lang}" in cell["metadata"].get("tags", ()):
+            title = re.search(r"^# (.+)$", "".join(cell["source"]), re.M)
+            if title:
+                return f"{{doc}}`{title[1].strip()} <{target}>`"
+    return f"{{doc}}`{target}`"
 
 
 def data_link(name: str, words: str) -> str:

@@ -54,14 +54,14 @@ function draw(ui) {
   const exact = key(set.removed) === key(removed);
   const all = runs.sets.flatMap((s) => s.values).concat(runs.chance, runs.leak_only);
   const low = Math.max(0, Math.min(...all) - 0.05);
-  const p = plot(ui.panel, { x: [-1, runs.sets.length], y: [low, Math.min(1, Math.max(...all) + 0.05)],
+  const p = plot(ui.panel, { x: [-0.7, runs.sets.length - 0.3], y: [low, Math.min(1, Math.max(...all) + 0.05)],
     height: 270, xticks: runs.sets.map((_, i) => i), xfmt: (i) => mark(runs, runs.sets[i], ui.t("all")), ylabel: ui.t("accuracy"), label: ui.t("plot"), yfmt: (v) => fmt(v, 1) });
   p.hline(runs.chance, "c0");
   p.hline(runs.leak_only, "cb");
   runs.sets.forEach((s, at) => {
     const here = s === set;
     const offsets = swarm(s.values, 0.012);
-    const step = Math.min(0.09, 6 / (p.inner / (runs.sets.length + 1)));
+    const step = Math.min(0.09, 6 / (p.inner / runs.sets.length));
     s.values.forEach((v, i) => p.dot(at + offsets[i] * step, v, here ? "f1" : "f0 faint", here ? 4.5 : 3.5));
     if (Number.isFinite(s.low)) p.line([[at, s.low], [at, s.high]], here ? "c2" : "c0 faint");
     p.line([[at - 0.22, s.mean], [at + 0.22, s.mean]], here ? "c2" : "c0 faint");
