@@ -63,26 +63,34 @@ def table(rows: Any, *, caption: str = "", digits: int = 3) -> None:
 
 
 def _typeset(frame: Any, digits: int) -> Any:
-    """Numbers and intervals as they are printed: minus signs, commas from five digits.
+    """Numbers and intervals as they are printed: minus signs, commas in long columns.
 
     >>> import pandas as pd
-    >>> _typeset(pd.DataFrame({"n": [36013], "x": ["[-0.1, 2]"]}), 2).values.tolist()
-    [['36,013', '[−0.1, 2]']]
+    >>> frame = pd.DataFrame({"n": [8192, 36013], "x": ["[-0.1, 2]", "-34"]})
+    >>> _typeset(frame, 2).values.tolist()
+    [['8,192', '[−0.1, 2]'], ['36,013', '-34']]
     """
     interval = re.compile(r"[-+\d., %]*\[[-+\d., %]+\]")
 
-    def cell(value: Any) -> Any:
+    def cell(value: Any, comma: str) -> Any:
         if value is None or value != value:
             return None
-        if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        if _is_number(value):
             whole = isinstance(value, Integral)
-            comma = "," if abs(value) >= 10_000 else ""
             value = format(value, f"{comma}d" if whole else f"{comma}.{digits}f")
         elif not isinstance(value, str) or not interval.fullmatch(value):
             return value  # words stay as they are, an answer such as -34 too
         return value.replace("-", "\N{MINUS SIGN}")
 
-    return frame.astype(object).map(cell)
+    def column(values: Any) -> Any:
+        long = any(_is_number(v) and abs(v) >= 10_000 for v in values)
+        return values.map(lambda value: cell(value, "," if long else ""))
+
+    return frame.astype(object).apply(column)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def _is_words(column: Any) -> bool:
