@@ -108,7 +108,7 @@ class Session:
         policy, task, state = self.run
         seen = hashlib.sha256(self._metrics.read_bytes())
         size, last = self._metrics.stat().st_size, done[-1] if done else {}
-        waits = False
+        keeper, waits = self._keeper, False
         for last in self.records(not done):
             line = json.dumps(last, allow_nan=False).encode() + b"\n"
             append_bytes(self._metrics, line)
@@ -116,12 +116,12 @@ class Session:
             size += len(line)
             kept = {"size": size, "sha256": seen.hexdigest()}
             extra = {"metrics": kept, "state": state.extra}
-            waits = not self._keeper.due(state.rollouts, last=False)
+            waits = not keeper.due(state.rollouts, last=False)
             if not waits:
-                self._keeper.save(policy, state, task, extra)
+                keeper.save(policy, state, task, extra)
             yield last
         if waits:
-            self._keeper.save(policy, state, task, extra)
+            keeper.save(policy, state, task, extra)
         facts = {"config": self.config, "last": last, **self._facts()}
         write_json(self.folder / "result.json", SCHEMA, facts)
 

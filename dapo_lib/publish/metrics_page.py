@@ -5,7 +5,6 @@ Left out: the page's prose, which includes what is written here (book/*/metrics.
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 
@@ -14,7 +13,7 @@ from dapo_lib.experiments import published
 from dapo_lib.experiments.provenance import provenance
 from dapo_lib.files import write_bytes
 from dapo_lib.labels import Lang, label, table
-from dapo_lib.publish import around, markdown
+from dapo_lib.publish import around, markdown, prose
 from dapo_lib.publish.layout import LANGS, Layout
 from dapo_lib.publish.reference import Row, collect, faults, is_time
 
@@ -60,10 +59,10 @@ def chapter_link(layout: Layout, notebook: str, lang: Lang) -> str:
     """A link that names its chapter, so that a page's contents can show the name."""
     path = layout.notebooks / f"{notebook}.ipynb"
     target = f"/notebooks/{notebook}"
-    cells = json.loads(path.read_text("utf-8"))["cells"] if path.is_file() else []
+    cells = prose.read(path)["cells"] if path.is_file() else []
     for cell in cells:
-        if f"lang-{lang}" in cell["metadata"].get("tags", ()):
-            title = re.search(r"^# (.+)$", "".join(cell["source"]), re.M)
+        if prose.language(cell) == lang:
+            title = re.search(r"^# (.+)$", prose.source(cell), re.M)
             if title:
                 return f"{{doc}}`{title[1].strip()} <{target}>`"
     return f"{{doc}}`{target}`"
